@@ -65,7 +65,7 @@ static int run_passes(struct calibrate_job *j, struct err *err) {
   run.env.ask_ctx = j;
   j->pj.exec = &j->exec;
   j->base.given = &j->pj.pipeline.files;
-  if (given_files_fit(&j->pj.pipeline.files, &j->exec.model, warn, j, err)) return -1;
+  if (side_inputs_fit(&j->pj.pipeline.files, &j->exec.model, warn, j, err)) return -1;
   return pass_run(&run, &j->pj.arena, err);
 }
 
@@ -206,8 +206,8 @@ static int check_companions(struct calibrate_job *j, struct err *err) {
   for (uint32_t i = 0; i < j->n_companions && !other; i++) {
     bool ours = false;
     for (size_t at = 0; at + DIGEST_BYTES <= listed.n; at += DIGEST_BYTES) {
-      const struct found_file placed = {j->companions[i], FOUND_ANY_SIZE, listed.at + at};
-      ours = ours || found_file_in(&placed, &j->companions[i], 1, &other);
+      const struct file_lookup placed = {j->companions[i], FILE_LOOKUP_ANY_SIZE, listed.at + at};
+      ours = ours || file_lookup_in(&placed, &j->companions[i], 1, &other);
     }
     other = ours ? NULL : j->companions[i];
   }

@@ -57,10 +57,10 @@ struct execution;
 // Who looks on while a run goes its way. A function that returns -1, with an error, ends the run, and nothing is in place.
 // Any may be NULL.
 struct execution_watch {
-  int (*begin)(void *ctx, struct execution *exec, struct err *err);   // before the model is loaded
-  void (*edits)(void *ctx, struct execution *exec);                   // they begin, perhaps again
-  void (*line)(void *ctx, struct span line);                   // of their log, as it is written
-  void (*step)(void *ctx, struct execution *exec, uint32_t step);     // of the pipeline, begins
+  int (*begin)(void *ctx, struct execution *exec, struct err *err); // before the model is loaded
+  void (*edits)(void *ctx, struct execution *exec);                 // they begin, perhaps again
+  void (*line)(void *ctx, struct span line);                      // of their log, as it is written
+  void (*step)(void *ctx, struct execution *exec, uint32_t step); // of the pipeline, begins
   int (*planned)(void *ctx, struct execution *exec, struct err *err); // the plan is whole
   int (*made)(void *ctx, struct execution *exec, const struct staging *st,
               struct err *err); // so is every unit
@@ -76,9 +76,9 @@ struct execution_render {
   void (*known)(const struct run_report *known,
                 struct json_out *j); // of a run whose report is lost
   void (*page)(const struct run_report *r, struct span_sink sink);
-  void (*print_report)(struct execution *exec);                               // on standard output
+  void (*print_report)(struct execution *exec);                        // on standard output
   void (*print_document)(const struct request *r, struct span report); // one that was kept
-  void (*print_lines)(struct execution *exec);                                // for people
+  void (*print_lines)(struct execution *exec);                         // for people
 };
 
 struct execution {
@@ -99,8 +99,8 @@ struct execution {
   uint32_t flaws; // warnings of its structure as it was loaded
   struct recipes recipes;
   struct edits edits;
-  struct execution_stage *stages;   // what was found before the edits (execution_stage.h), in order
-  struct kept_artifacts kept; // what of it may be taken from others
+  struct execution_stage *stages; // what was found before the edits (execution_stage.h), in order
+  struct artifact_cache kept;     // what of it may be taken from others
   struct plan_layout layout;
   struct plan plan;
   bool planned;
@@ -153,7 +153,7 @@ struct execution {
   struct run_report *said; // execution_report
   // A verification's: where it puts what it finds, from its beginning; and that, once it ran. NULL: there is none.
   const struct verified *verifying, *verified;
-  void *ctx;              // the command's own
+  void *ctx;                    // the command's own
   struct execution_watch watch; // another one, of the command that makes the edits (weir rebuild)
 };
 
@@ -163,7 +163,8 @@ int execution_unnamed_file(void *ctx);
 // Opens everything and loads IN. On failure nothing stays open and nothing was written.
 int execution_open(struct execution *exec, const struct request *request, struct err *err);
 // Starts the edit log. `command` and `options` (a JSON object) name what makes the edits.
-int execution_begin_edits(struct execution *exec, const char *command, const char *options, struct err *err);
+int execution_begin_edits(struct execution *exec, const char *command, const char *options,
+                          struct err *err);
 // The model as it was loaded, with no edit and no record of one: execution_begin_edits comes next. What stages
 // answered is kept. planned_bytes: what all files of the output would have after the edits so far.
 int execution_begin_again(struct execution *exec, struct err *err);
@@ -179,8 +180,8 @@ void execution_step(struct execution *exec, uint32_t step);
 // All of it: opens a job, lets `edit` begin and make its edits, finishes and closes; or completes the
 // seal of an interrupted run (execution_finish_seal).
 int execution_command(const struct request *request,
-                int (*edit)(struct execution *exec, void *ctx, struct err *err), void *ctx,
-                struct err *err);
+                      int (*edit)(struct execution *exec, void *ctx, struct err *err), void *ctx,
+                      struct err *err);
 // Bytes of manifest and companion, once the plan is prepared.
 int execution_beside_bytes(const struct execution *exec, uint64_t *bytes, struct err *err);
 // Decides exec->mode, once.
@@ -201,7 +202,7 @@ void execution_layout_take(struct plan_layout *l, const struct request_layout *a
 void execution_layout_write(const struct plan_layout *l, struct json_out *j);
 // Names live in *a. ERR_MODEL for what is none.
 int execution_layout_read(struct plan_layout *l, const struct json_value *v, struct arena *a,
-                    struct err *err);
+                          struct err *err);
 // Is that what execution_layout_write writes of some layout?
 bool execution_layout_is(struct span text);
 
@@ -231,7 +232,8 @@ bool execution_output_taken(void *ctx, const char *name);
 bool execution_output_is_closed(const struct execution *exec);
 
 // Says it in a notice and keeps it for the report.
-void execution_warn(struct execution *exec, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void execution_warn(struct execution *exec, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
 
 // execution_dry_run.c. What would refuse a run: passed on as *err with -1, or in a dry run noted for the
 // end of its report. anywhere: by the model and its weights, so also where OUT was left out. look_ahead asks what is asked of a run after its plan was made.

@@ -64,7 +64,7 @@ bool execution_reads(const struct execution *exec, const struct stat *st) {
     if (beside[i] && !path_is_stream(beside[i]) && stat(beside[i], &other) == 0 &&
         S_ISREG(other.st_mode) && is_same(&other, st))
       return true;
-  return exec->request->given && given_files_has(exec->request->given, st);
+  return exec->request->given && side_inputs_has(exec->request->given, st);
 }
 
 // A path that a record is written under, in the end or on the way.

@@ -110,7 +110,7 @@ static int open_records(struct execution *exec, struct err *err) {
                record_file_foresee(arena_printf(&exec->arena, "%s.bin", plan), err)))
     return -1;
   const char *artifacts = exec->request->records.artifacts;
-  if (artifacts && !exec->request->dry_run && kept_artifacts_make(artifacts, err)) return -1;
+  if (artifacts && !exec->request->dry_run && artifact_cache_make(artifacts, err)) return -1;
   if (log && record_file_open(&exec->log, log, exec->request->observer, &exec->arena, err))
     return -1;
   if (report &&

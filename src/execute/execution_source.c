@@ -13,8 +13,8 @@
 #include "hash_source.h"
 #include "execution.h"
 
-int execution_source(void *ctx, const char *path, const uint8_t sha256[DIGEST_BYTES], uint32_t *file,
-               struct err *err) {
+int execution_source(void *ctx, const char *path, const uint8_t sha256[DIGEST_BYTES],
+                     uint32_t *file, struct err *err) {
   struct execution *exec = ctx;
   struct edit_source source = {0};
   if (sources_add_companion(exec->sources, path, file, err)) return -1;
@@ -36,11 +36,11 @@ int execution_source(void *ctx, const char *path, const uint8_t sha256[DIGEST_BY
 int execution_source_replay(void *ctx, const struct edit_source *source, struct err *err) {
   struct execution *exec = ctx;
   const char *log = exec->replays ? exec->replays : "", *other;
-  const char *const places[] = {found_file_beside(&exec->arena, log, source->name),
-                                found_file_beside(&exec->arena, exec->in_path, source->name),
+  const char *const places[] = {file_lookup_beside(&exec->arena, log, source->name),
+                                file_lookup_beside(&exec->arena, exec->in_path, source->name),
                                 source->name};
-  const struct found_file wanted = {source->name, source->size, source->sha256};
-  const char *at = found_file_in(&wanted, places, sizeof places / sizeof *places, &other);
+  const struct file_lookup wanted = {source->name, source->size, source->sha256};
+  const char *at = file_lookup_in(&wanted, places, sizeof places / sizeof *places, &other);
   uint32_t file;
   if (at) {
     if (sources_add_companion(exec->sources, at, &file, err)) return -1;

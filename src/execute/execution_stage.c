@@ -10,7 +10,7 @@
 // a resumed run finds it, what records it, and the replay, which runs the stage again.
 //
 // With --artifacts what was found is kept in a folder of the user's as well, and 'weir rebuild' takes it from there
-// (kept_artifacts.h).
+// (artifact_cache.h).
 //
 // An artifact's text is the same on every machine. Its digest therefore says whether the weights are
 // those that were looked at: a replay of the log compares it.
@@ -87,8 +87,8 @@ static int run_looks(struct execution *exec, const struct pass_question *q, bool
                      struct measure_stats *stats, struct err *err) {
   struct arena scratch = {0};
   struct facts *found = arena_alloc(&scratch, q->n * sizeof *found);
-  const int rc = measure_facts_run(&exec->recipes, exec->sources, q->of, q->n, multiples, work, found,
-                                   stats, err);
+  const int rc = measure_facts_run(&exec->recipes, exec->sources, q->of, q->n, multiples, work,
+                                   found, stats, err);
   if (rc == 0) findings_write(text, &exec->edits, q->of, q->n, multiples, found);
   arena_free(&scratch);
   return rc;
@@ -152,8 +152,8 @@ static const struct stage_row *stage_named(const char *name) {
   return NULL;
 }
 
-int execution_stage_run(struct execution *exec, const struct pass_question *q, struct json_out *text,
-                  uint64_t *source_bytes_read, struct err *err) {
+int execution_stage_run(struct execution *exec, const struct pass_question *q,
+                        struct json_out *text, uint64_t *source_bytes_read, struct err *err) {
   const struct stage_row *row = stage_named(q->stage);
   const struct work_options work = {.jobs = exec->request->limits.jobs,
                                     .memory = exec->memory,
@@ -172,7 +172,7 @@ int execution_stage_run(struct execution *exec, const struct pass_question *q, s
 
 // The stage, run or found again, in the job's list; NULL if it failed.
 static struct execution_stage *answer(struct execution *exec, const struct stage_row *row,
-                                const struct pass_question *q, struct err *err) {
+                                      const struct pass_question *q, struct err *err) {
   const bool keeps = !exec->request->dry_run;
   struct json_out question = {0};
   assert(row); // passes ask stages that there are
@@ -204,7 +204,7 @@ static struct execution_stage *answer(struct execution *exec, const struct stage
     return NULL;
   struct span taken = {0};
   int rc = 0;
-  if (!stage->artifact.text.at) rc = kept_artifacts_take(&exec->kept, &request, id, &taken, err);
+  if (!stage->artifact.text.at) rc = artifact_cache_take(&exec->kept, &request, id, &taken, err);
   if (rc == 0 && taken.at && row->reads(taken, q)) {
     stage->taken = true;
     rc = artifact_put(&stage->artifact, taken, err);
@@ -239,7 +239,7 @@ static struct execution_stage *answer(struct execution *exec, const struct stage
 }
 
 int execution_stage_ask(void *ctx, const struct pass_question *q, struct pass_answer *out,
-                  struct err *err) {
+                        struct err *err) {
   struct execution *exec = ctx;
   struct execution_stage *stage = answer(exec, stage_named(q->stage), q, err);
   if (!stage) return -1;
@@ -320,7 +320,7 @@ int execution_stage_move(struct execution *exec, const struct staging *st, struc
   for (struct execution_stage *s = exec->stages; s; s = s->next)
     if (artifact_move(&s->artifact, st, err)) return -1;
   for (struct execution_stage *s = exec->stages; s && folder; s = s->next)
-    if (s->asked && kept_artifacts_put(folder, &s->artifact, err)) return -1;
+    if (s->asked && artifact_cache_put(folder, &s->artifact, err)) return -1;
   execution_stage_end(exec, false);
   return 0;
 }

@@ -8,9 +8,9 @@
 #include "observer.h"
 #include "work.h"
 
-struct given_files; // side_inputs.h
-struct execution_watch;   // execution.h
-struct execution_render;  // execution.h
+struct side_inputs;      // side_inputs.h
+struct execution_watch;  // execution.h
+struct execution_render; // execution.h
 
 // Where the weights of an output go, over what is the usual, or recorded in an edit log.
 struct request_layout {
@@ -72,9 +72,9 @@ struct request {
   uint32_t n_sources, n_outputs;
   const char *edits,
       *config; // files that are read beside sources, as far as they were named; or NULL
-  const struct given_files *given; // others, which passes read; NULL: there are none
-  const char
-      *reads; // digest of what decides the result beside the source (request_digest.h); NULL: not known
+  const struct side_inputs *given; // others, which passes read; NULL: there are none
+  const char *
+      reads; // digest of what decides the result beside the source (request_digest.h); NULL: not known
   bool allow_links, dry_run, resume, fresh;
   bool plans; // the plan is prepared for others to carry out, in so many shards (0: by its size)
   uint32_t shards;

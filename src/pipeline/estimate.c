@@ -8,8 +8,8 @@
 static const char *const op_names[] = {"MatMul", "Gemm", "Gather"};
 enum { OPS = sizeof op_names / sizeof *op_names };
 
-void outlook_convs(const struct model *m, const struct matmulnbits_scheme *scheme,
-                   struct matmulnbits_survey *out) {
+void estimate_convs(const struct model *m, const struct matmulnbits_scheme *scheme,
+                    struct matmulnbits_survey *out) {
   static const struct conv2matmul_options plain = {.form = CONV2MATMUL_AUTO};
   enum { SEEN = 1, COUNTED = 2 }; // the weight; the bytes that are stored
   uint8_t *seen = NULL;           // by tensor
@@ -39,8 +39,8 @@ void outlook_convs(const struct model *m, const struct matmulnbits_scheme *schem
   table_free(seen, cap, sizeof *seen);
 }
 
-const char *outlook_words(const struct model *m, uint32_t *op_types, struct arena *a,
-                          uint64_t *bytes) {
+const char *estimate_words(const struct model *m, uint32_t *op_types, struct arena *a,
+                           uint64_t *bytes) {
   static const struct matmulnbits_scheme any = {.bits = 4, .block = 64};
   const char *words = NULL;
   *bytes = 0;
@@ -58,7 +58,7 @@ const char *outlook_words(const struct model *m, uint32_t *op_types, struct aren
   return words;
 }
 
-const char *outlook_op_types(uint32_t op_types, const char *between, struct arena *a) {
+const char *estimate_op_types(uint32_t op_types, const char *between, struct arena *a) {
   const char *words = "";
   for (uint32_t k = 0; k < OPS; k++)
     if (op_types & 1u << k)
@@ -103,7 +103,7 @@ static bool reads_constants(const struct model *m, const bool *foldable,
 }
 
 // A node before the maker of its inputs is not found.
-const bool *outlook_foldable(const struct model *m, struct arena *a) {
+const bool *estimate_foldable(const struct model *m, struct arena *a) {
   bool *foldable = arena_zalloc(a, m->n_values + (size_t)1);
   struct schema_names names;
   schema_names_init(&names, m);
@@ -118,7 +118,7 @@ const bool *outlook_foldable(const struct model *m, struct arena *a) {
   return foldable;
 }
 
-bool outlook_waits_for_fold(const struct model *m, const bool *foldable, uint32_t node) {
+bool estimate_waits_for_fold(const struct model *m, const bool *foldable, uint32_t node) {
   const struct model_node *n = &m->nodes[node];
   struct model_constant c;
   for (uint32_t k = 0; k < sizeof slots / sizeof *slots; k++) {

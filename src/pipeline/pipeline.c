@@ -31,7 +31,7 @@ void pipeline_free(struct pipeline *p) {
   TABLE_FREE(p, metrics);
   TABLE_FREE(p, settings);
   TABLE_FREE(p, notes);
-  given_files_done(&p->files);
+  side_inputs_done(&p->files);
   arena_free(&p->arena);
   pipeline_init(p);
 }
@@ -330,7 +330,7 @@ int pipeline_check(const struct pipeline *p, struct err *err) {
 
 int pipeline_read_files(struct pipeline *p, const char *folder, struct err *err) {
   for (uint32_t i = 0; i < p->n_steps; i++)
-    if (given_files_take(&p->files, &p->steps[i].values, folder, err)) return -1;
+    if (side_inputs_take(&p->files, &p->steps[i].values, folder, err)) return -1;
   return 0;
 }
 

@@ -85,7 +85,7 @@ struct pipeline {
   TABLE(struct pipeline_setting, settings);
   TABLE(struct pipeline_note, notes); // warnings, for when the run begins
   const char *nothing;                // what a file without passes lacks; NULL
-  struct given_files files;           // that options of steps name
+  struct side_inputs files;           // that options of steps name
   const struct user_rules *own;       // where passes of a user's own are from; NULL: there are none
   uint32_t open;      // the innermost repeat that further steps go into; NO_ID: none
   struct arena arena; // of the values

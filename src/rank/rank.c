@@ -76,8 +76,8 @@ static bool is_product(const struct model *m, uint32_t node) {
          model_op_is(m, node, "Conv");
 }
 
-static const struct ranges_value *find_named(const struct given_files *g, struct span name,
-                                             const struct given_file **file) {
+static const struct ranges_value *find_named(const struct side_inputs *g, struct span name,
+                                             const struct side_input **file) {
   for (uint32_t i = 0; i < g->n; i++) {
     *file = g->list[i];
     if ((*file)->reads != PASS_READS_RANGES) continue;
@@ -88,7 +88,7 @@ static const struct ranges_value *find_named(const struct given_files *g, struct
 }
 
 // Names are those of the main graph.
-static void find_seen(const struct given_files *g, const struct model *m, struct rank_product *p) {
+static void find_seen(const struct side_inputs *g, const struct model *m, struct rank_product *p) {
   enum { MOST = 8 };
   uint32_t value = p->value, rank = 0;
   int64_t axis = p->conv ? 1 : -1;
@@ -200,7 +200,7 @@ struct asking {
   struct rank *rank;
   const struct pipeline *pipeline;
   struct sources *sources;
-  const struct given_file **files; // whose companions are open
+  const struct side_input **files; // whose companions are open
   uint32_t *file_ids, n_files;
   struct arena arena;
 };
@@ -273,7 +273,7 @@ static bool axis_of(const struct recipes *r, uint32_t codes, const struct rank_p
   return false;
 }
 
-static int misfit(const struct given_file *file, const struct rank_product *p, const char *what,
+static int misfit(const struct side_input *file, const struct rank_product *p, const char *what,
                   uint32_t has, uint64_t wants, struct err *err) {
   err_fill(err, ERR_INPUT,
            "'%s' has %s of the value '%s' for %u columns, but the weight '%s' of '%s', which it "
@@ -286,7 +286,7 @@ static int misfit(const struct given_file *file, const struct rank_product *p, c
 }
 
 // The companion of a file of ranges, open; read once to see that it is the one that was written.
-static int companion(struct asking *a, const struct given_file *file, uint32_t *id,
+static int companion(struct asking *a, const struct side_input *file, uint32_t *id,
                      struct err *err) {
   for (uint32_t i = 0; i < a->n_files; i++)
     if (a->files[i] == file) {
@@ -306,7 +306,7 @@ static int weigh_by(struct asking *a, struct rank_row *row, struct measure_weigh
   struct recipes *r = &a->exec->recipes;
   const struct rank_product *p = &a->rank->products[row->product];
   const uint32_t operand = r->args[r->rows[row->codes].args], rank = r->rows[operand].rank;
-  const struct given_file *file = p->file;
+  const struct side_input *file = p->file;
   const struct ranges_value *v = p->seen;
   uint32_t axis = 0, by = NO_ID, id;
   const bool lies = axis_of(r, row->codes, p, &axis);
@@ -410,7 +410,7 @@ static void conclude(const struct execution *exec, struct rank *k, const struct 
 static int open_sources(struct asking *a, struct err *err) {
   const struct sources_options how = {.allow_links = a->exec->request->allow_links};
   const struct sources *of = a->exec->sources;
-  const struct given_files *g = &a->pipeline->files;
+  const struct side_inputs *g = &a->pipeline->files;
   if (sources_open(&a->sources, a->exec->in_path, &how, err)) return -1;
   for (uint32_t i = 1; i < sources_count(of); i++) {
     uint32_t id = NO_ID;

@@ -18,7 +18,7 @@
 // What an error was weighed by.
 enum rank_by { RANK_GRAM, RANK_CHANNELS, RANK_WEIGHT };
 
-struct given_file;
+struct side_input;
 struct ranges_value;
 // A node that multiplies a value with a constant, as a step found it.
 struct rank_product {
@@ -30,7 +30,7 @@ struct rank_product {
   const char *name, *op_type, *value_name, *tensor_name;
   // What calibration saw of the value: under its own name, or as what Transpose nodes were given, of which the columns are
   // this axis (below 0: the last one).
-  const struct given_file *file;
+  const struct side_input *file;
   const struct ranges_value *seen; // NULL: nothing
   int64_t seen_axis;
   bool moved;

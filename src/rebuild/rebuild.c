@@ -240,7 +240,7 @@ static int edit(struct execution *exec, void *ctx, struct err *err) {
   exec->layout.name_taken = exec->layout.data_name ? NULL : name_taken;
   exec->layout.name_ctx = r;
   exec->watch = (struct execution_watch){.planned = planned, .made = made, .ctx = r};
-  exec->kept = (struct kept_artifacts){r->artifacts, json_get(r->m.x_weir, "artifacts")};
+  exec->kept = (struct artifact_cache){r->artifacts, json_get(r->m.x_weir, "artifacts")};
   return json_count(passes) == 0 ? execution_begin_edits(exec, "convert", "{}", err)
                                  : pass_edits_edit(exec, &r->pj, err);
 }

@@ -180,7 +180,7 @@ static struct recalibrated *find_file(struct recalibrate *r, const uint8_t sha25
 
 static int make(struct making *m, const struct pass_value *v, const uint8_t sha256[DIGEST_BYTES],
                 const char *path, struct err *err) {
-  const struct found_file wanted = {v->text, FOUND_ANY_SIZE, sha256};
+  const struct file_lookup wanted = {v->text, FILE_LOOKUP_ANY_SIZE, sha256};
   const char *other;
   if (!text_of(m, m->about, "method"))
     return err_set(err, ERR_MODEL, "the manifest does not say how '%s' was found",
@@ -195,7 +195,7 @@ static int make(struct making *m, const struct pass_value *v, const uint8_t sha2
   add(m, "--");
   add(m, m->r->source);
   if (carry_out(m, err)) return -1;
-  return found_file_in(&wanted, &path, 1, &other) ? 0 : tell_other(m, v, path, err);
+  return file_lookup_in(&wanted, &path, 1, &other) ? 0 : tell_other(m, v, path, err);
 }
 
 int recalibrate(struct recalibrate *r, struct pass_value *v, const struct recorded_places *places,

@@ -29,10 +29,10 @@ static int find_file(const struct taking *t, struct pass_value *v, const char *o
   if (!hex_decode(span_str(v->sha256), sha256, sizeof sha256))
     return refuse(t, "a file's digest is not 64 hexadecimal digits");
   const char *const places[] = {
-      found_file_beside(a, at->manifest, v->text), found_file_beside(a, at->source, v->text),
+      file_lookup_beside(a, at->manifest, v->text), file_lookup_beside(a, at->source, v->text),
       at->folder ? arena_printf(a, "%s/%s", at->folder, v->text) : NULL, v->text};
-  const struct found_file wanted = {v->text, FOUND_ANY_SIZE, sha256};
-  const char *path = found_file_in(&wanted, places, sizeof places / sizeof *places, &other);
+  const struct file_lookup wanted = {v->text, FILE_LOOKUP_ANY_SIZE, sha256};
+  const char *path = file_lookup_in(&wanted, places, sizeof places / sizeof *places, &other);
   if (path) {
     v->text = path;
     return 0;

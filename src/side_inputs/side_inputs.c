@@ -6,29 +6,29 @@
 #include <errno.h>
 #include <stdio.h>
 
-static struct given_file *find(const struct given_files *g, const char *path,
+static struct side_input *find(const struct side_inputs *g, const char *path,
                                enum pass_reads reads) {
   for (uint32_t i = 0; i < g->n; i++)
     if (g->list[i]->reads == reads && strcmp(g->list[i]->path, path) == 0) return g->list[i];
   return NULL;
 }
 
-static int read_text(struct given_files *g, struct given_file *f, struct err *err) {
-  if (plain_file_text(f->opened, GIVEN_TEXT_BYTES, &g->arena, &f->text, err)) return -1;
+static int read_text(struct side_inputs *g, struct side_input *f, struct err *err) {
+  if (plain_file_text(f->opened, SIDE_INPUTS_TEXT_BYTES, &g->arena, &f->text, err)) return -1;
   digest_of(f->text.at, f->text.n, f->sha256);
   return 0;
 }
 
-static int read_ranges(struct given_file *f, struct err *err) {
+static int read_ranges(struct side_input *f, struct err *err) {
   if (ranges_read(&f->ranges, f->opened, err)) return -1;
   memcpy(f->sha256, f->ranges.sha256, sizeof f->sha256);
   return 0;
 }
 
-static struct given_file *add(struct given_files *g, const char *path, enum pass_reads reads,
+static struct side_input *add(struct side_inputs *g, const char *path, enum pass_reads reads,
                               const char *folder) {
-  struct given_file **list = arena_alloc(&g->arena, (g->n + (size_t)1) * sizeof *list);
-  struct given_file *f = arena_zalloc(&g->arena, sizeof *f);
+  struct side_input **list = arena_alloc(&g->arena, (g->n + (size_t)1) * sizeof *list);
+  struct side_input *f = arena_zalloc(&g->arena, sizeof *f);
   f->path = path;
   f->reads = reads;
   f->opened = folder && path[0] != '/' ? arena_printf(&g->arena, "%s/%s", folder, path) : path;
@@ -39,13 +39,13 @@ static struct given_file *add(struct given_files *g, const char *path, enum pass
   return f;
 }
 
-int given_files_take(struct given_files *g, struct pass_values *v, const char *folder,
+int side_inputs_take(struct side_inputs *g, struct pass_values *v, const char *folder,
                      struct err *err) {
   for (uint32_t o = 0; o < v->pass->n_options; o++) {
     const enum pass_reads reads = v->pass->options[o].reads;
     const char *path = v->of[o].text;
     if (reads == PASS_READS_NOTHING || !path) continue;
-    struct given_file *f = find(g, path, reads);
+    struct side_input *f = find(g, path, reads);
     if (!f) {
       f = add(g, path, reads, folder);
       if (reads == PASS_READS_RANGES ? read_ranges(f, err) : read_text(g, f, err)) return -1;
@@ -64,7 +64,7 @@ static bool is_at(const char *path, const struct stat *st) {
   return stat(path, &other) == 0 && other.st_dev == st->st_dev && other.st_ino == st->st_ino;
 }
 
-bool given_files_has(const struct given_files *g, const struct stat *st) {
+bool side_inputs_has(const struct side_inputs *g, const struct stat *st) {
   struct arena room = {0};
   bool has = false;
   for (uint32_t i = 0; i < g->n && !has; i++)
@@ -74,11 +74,11 @@ bool given_files_has(const struct given_files *g, const struct stat *st) {
   return has;
 }
 
-void given_files_done(struct given_files *g) {
+void side_inputs_done(struct side_inputs *g) {
   for (uint32_t i = 0; i < g->n; i++)
     ranges_free(&g->list[i]->ranges);
   arena_free(&g->arena);
-  *g = (struct given_files){.n = 0};
+  *g = (struct side_inputs){.n = 0};
 }
 
 // ---- of this model? ----------------------------------------------------------------------------
@@ -142,7 +142,7 @@ static int fits(const struct ranges *r, const struct model *m,
   return 0;
 }
 
-int given_files_fit(const struct given_files *g, const struct model *m,
+int side_inputs_fit(const struct side_inputs *g, const struct model *m,
                     void (*warn)(void *ctx, const char *sentence, const char *hint), void *ctx,
                     struct err *err) {
   for (uint32_t i = 0; i < g->n; i++)
@@ -153,21 +153,21 @@ int given_files_fit(const struct given_files *g, const struct model *m,
 
 // ---- what passes call --------------------------------------------------------------------------
 
-static const struct given_file *given(void *ctx, const char *path, enum pass_reads reads,
+static const struct side_input *given(void *ctx, const char *path, enum pass_reads reads,
                                       struct err *err) {
-  const struct given_file *f = find(ctx, path, reads);
+  const struct side_input *f = find(ctx, path, reads);
   if (!f) err_fill(err, ERR_INTERNAL, "the file '%s' of a pass was not read", quote_path(path).s);
   return f;
 }
 
-int given_files_ranges(void *ctx, const char *path, const struct ranges **out, struct err *err) {
-  const struct given_file *f = given(ctx, path, PASS_READS_RANGES, err);
+int side_inputs_ranges(void *ctx, const char *path, const struct ranges **out, struct err *err) {
+  const struct side_input *f = given(ctx, path, PASS_READS_RANGES, err);
   *out = f ? &f->ranges : NULL;
   return f ? 0 : -1;
 }
 
-int given_files_text(void *ctx, const char *path, struct span *out, struct err *err) {
-  const struct given_file *f = given(ctx, path, PASS_READS_TEXT, err);
+int side_inputs_text(void *ctx, const char *path, struct span *out, struct err *err) {
+  const struct side_input *f = given(ctx, path, PASS_READS_TEXT, err);
   *out = f ? f->text : span_of(NULL, 0);
   return f ? 0 : -1;
 }

@@ -11,9 +11,9 @@
 
 #include <sys/stat.h>
 
-enum { GIVEN_TEXT_BYTES = 16 << 20 };
+enum { SIDE_INPUTS_TEXT_BYTES = 16 << 20 };
 
-struct given_file {
+struct side_input {
   const char *path;   // as it was given
   const char *opened; // where it was read
   enum pass_reads reads;
@@ -23,29 +23,29 @@ struct given_file {
 };
 
 // Starts zeroed.
-struct given_files {
-  struct given_file **list;
+struct side_inputs {
+  struct side_input **list;
   uint32_t n;
   struct arena arena;
 };
 
 // Reads what the options of a step name and was not read yet, and notes the digests in its values. Paths are those of the
 // folder (NULL: as they are). ERR_INPUT, ERR_MODEL.
-int given_files_take(struct given_files *g, struct pass_values *v, const char *folder,
+int side_inputs_take(struct side_inputs *g, struct pass_values *v, const char *folder,
                      struct err *err);
 // Is it one of them?
-bool given_files_has(const struct given_files *g, const struct stat *st);
-void given_files_done(struct given_files *g);
+bool side_inputs_has(const struct side_inputs *g, const struct stat *st);
+void side_inputs_done(struct side_inputs *g);
 
 // Is every file of ranges of this model, which is as it was loaded? ERR_INPUT for one of another model, with both digests:
 // one whose head names other metadata and that has values which are not there, or one without a head that has no value in
 // common with it. A file of other metadata, but all of whose values are there, is told to `warn`.
-int given_files_fit(const struct given_files *g, const struct model *m,
+int side_inputs_fit(const struct side_inputs *g, const struct model *m,
                     void (*warn)(void *ctx, const char *sentence, const char *hint), void *ctx,
                     struct err *err);
 
-// What passes call (pass_env): ctx is the struct given_files.
-int given_files_ranges(void *ctx, const char *path, const struct ranges **out, struct err *err);
-int given_files_text(void *ctx, const char *path, struct span *out, struct err *err);
+// What passes call (pass_env): ctx is the struct side_inputs.
+int side_inputs_ranges(void *ctx, const char *path, const struct ranges **out, struct err *err);
+int side_inputs_text(void *ctx, const char *path, struct span *out, struct err *err);
 
 #endif

@@ -116,8 +116,8 @@ static struct pass_run run_of(struct one *c) {
                                    .warn_ctx = c,
                                    .read = read_kept,
                                    .read_ctx = c,
-                                   .ranges = given_files_ranges,
-                                   .file = given_files_text,
+                                   .ranges = side_inputs_ranges,
+                                   .file = side_inputs_text,
                                    .files_ctx = &c->p.files},
                            .bare = true};
 }

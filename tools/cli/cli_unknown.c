@@ -114,7 +114,7 @@ static int hint_peer(const char *ours, struct err *err) {
 // Written as onnxruntime writes its options: AddQDQPairToWeight, quant_format.
 static const char *spelt_otherwise(enum cli_command command, const char *name) {
   for (enum cli_option o = CLI_NONE; (o = cli_option_after(command, o)) != CLI_NONE;)
-    if (peer_words_same(cli_row(command, o).name, name)) return cli_row(command, o).name;
+    if (guess_same_letters(cli_row(command, o).name, name)) return cli_row(command, o).name;
   return NULL;
 }
 

@@ -42,14 +42,10 @@ static const char *next_letter(const char *at) {
   return at + strspn(at, "-_");
 }
 
-bool peer_words_same(const char *a, const char *b) {
-  return guess_same_letters(a, b);
-}
-
 // A word of a row, which may end in '*': any that begin so.
 static bool is_theirs(const char *theirs, const char *name) {
   const size_t n = strlen(theirs);
-  if (n == 0 || theirs[n - 1] != '*') return peer_words_same(theirs, name);
+  if (n == 0 || theirs[n - 1] != '*') return guess_same_letters(theirs, name);
   const char *a = theirs, *b = name;
   for (a = next_letter(a), b = next_letter(b); *a != '*'; a = next_letter(a), b = next_letter(b))
     if (tolower((unsigned char)*a++) != tolower((unsigned char)*b++)) return false;
@@ -58,7 +54,7 @@ static bool is_theirs(const char *theirs, const char *name) {
 
 const char *peer_command(const char *name) {
   for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
-    if (peer_words_same(commands[i].theirs, name)) return commands[i].ours;
+    if (guess_same_letters(commands[i].theirs, name)) return commands[i].ours;
   return NULL;
 }
 
@@ -79,7 +75,7 @@ const char *peer_option(enum cli_command *command, const char *name) {
 
 const char *peer_value(const char *option, const char *value) {
   for (size_t i = 0; i < sizeof values / sizeof *values; i++)
-    if (strcmp(values[i].option, option) == 0 && peer_words_same(values[i].theirs, value))
+    if (strcmp(values[i].option, option) == 0 && guess_same_letters(values[i].theirs, value))
       return values[i].ours;
   return strcmp(option, "target") == 0 ? targets_meant(value) : NULL;
 }

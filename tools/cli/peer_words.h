@@ -4,11 +4,6 @@
 
 #include "cli.h"
 
-#include <stdbool.h>
-
-// The same letters in the same order, whatever their case and however many - and _ are among them.
-bool peer_words_same(const char *a, const char *b);
-
 // Ours in words for a hint, or NULL: it is no word of others that we know.
 const char *peer_command(const char *name);
 // An option of *command, or else of another one, which *command then is.

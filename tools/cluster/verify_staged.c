@@ -37,8 +37,8 @@ int verify_staged_check(const struct verify_staged *s, const struct planned *x, 
     return err_hint(err, "leave out --verify");
   }
   if (!s->log || !of_plan || !hex_decode(span_str(of_plan), sha256, sizeof sha256)) return 0;
-  const struct found_file wanted = {s->log, FOUND_ANY_SIZE, sha256};
-  if (found_file_in(&wanted, &s->log, 1, &other)) return 0;
+  const struct file_lookup wanted = {s->log, FILE_LOOKUP_ANY_SIZE, sha256};
+  if (file_lookup_in(&wanted, &s->log, 1, &other)) return 0;
   if (!other) return err_set(err, ERR_INPUT, "there is no edit log '%s'", quote_path(s->log).s);
   err_fill(err, ERR_INPUT, "'%s' is not the edit log of this plan (SHA-256 %.16s...)",
            quote_path(s->log).s, of_plan);

@@ -105,7 +105,7 @@ static void put_curve(struct html_out *o, const struct ranges *r, struct arena *
   html_lines(o, &lines);
 }
 
-static void put_file(struct html_out *o, const struct given_file *f, uint32_t k) {
+static void put_file(struct html_out *o, const struct side_input *f, uint32_t k) {
   static const char *const ids[] = {"ranges", "ranges-2", "ranges-3", "ranges-4"};
   const struct ranges *r = &f->ranges;
   struct arena a = {0};
@@ -131,7 +131,7 @@ void html_ranges(struct html_out *o, const struct run_report *r) {
   enum { MOST = 4 };
   uint32_t n = 0;
   if (!r->passes) return;
-  const struct given_files *g = &r->passes->pipeline.files;
+  const struct side_inputs *g = &r->passes->pipeline.files;
   for (uint32_t i = 0; i < g->n && n < MOST; i++) {
     if (g->list[i]->reads != PASS_READS_RANGES || g->list[i]->ranges.n_values == 0) continue;
     if (n == 0)

@@ -222,7 +222,7 @@ static const char *quantize_words(struct inspect *in, uint32_t ops, uint32_t bit
       arena_printf(&in->arena, "%s:block_size=%d", cli_pass(CLI_quantize)->name, NEXT_BLOCK);
   if (bits != 4) words = arena_printf(&in->arena, "%s,bits=%u", words, bits);
   if (ops == MATMULNBITS_MATMUL) return words;
-  return arena_printf(&in->arena, "%s,op_types=%s", words, outlook_op_types(ops, "+", &in->arena));
+  return arena_printf(&in->arena, "%s,op_types=%s", words, estimate_op_types(ops, "+", &in->arena));
 }
 
 static uint64_t in_bits(struct inspect *in, uint32_t ops, const struct matmulnbits_scheme *scheme,
@@ -244,12 +244,12 @@ static void advise_quantize(struct inspect *in, uint32_t *ops, uint64_t *four) {
   bool known;
   *ops = MATMULNBITS_ALL_OPS;
   *four = 0;
-  const char *words = outlook_words(in->m, ops, &in->arena, &bytes);
+  const char *words = estimate_words(in->m, ops, &in->arena, &bytes);
   if (!words) return;
   const uint64_t eight = in_bits(in, *ops, &in_eight, &nodes, &known);
   const uint64_t least = in_bits(in, *ops, &in_four, &nodes, &known);
   if (!is_worth(needed_bytes(in), least)) return;
-  const char *types = outlook_op_types(*ops, ",", &in->arena);
+  const char *types = estimate_op_types(*ops, ",", &in->arena);
   struct inspect_advice *a = advise(
       in, "quantize", nodes, "%.150s: about %.20s in all with 4 bits, %.20s with 8 (--op-types %s)",
       words, quote_bytes(least).s, quote_bytes(eight).s, types);
@@ -272,7 +272,7 @@ static void advise_together(struct inspect *in, uint32_t ops, uint64_t four,
   uint64_t least = four ? four : needed_bytes(in);
   const char *best[PROSPECT_PASSES] = {NULL}, *words = NULL;
   struct prospect p, of = {0};
-  outlook_convs(in->m, &in_four, &convs);
+  estimate_convs(in->m, &in_four, &convs);
   const char *quantize = quantize_words(in, ops ? ops : MATMULNBITS_MATMUL, 4);
   for (int way = 1; way < 4; way++) {
     const bool rewrites = way & 1, shrinks = way & 2;

@@ -510,7 +510,7 @@ static bool hint_op_types(struct execution *exec, uint32_t step) {
   const struct matmulnbits_options *o = v->options;
   uint32_t others = MATMULNBITS_ALL_OPS & ~o->op_types;
   uint64_t bytes, taken = 0;
-  const char *words = outlook_words(&exec->model, &others, &exec->arena, &bytes);
+  const char *words = estimate_words(&exec->model, &others, &exec->arena, &bytes);
   const struct stored_tensors *q = &execution_report(exec)->stored;
   for (uint32_t i = 0; i < q->n_rows; i++)
     if (q->rows[i].step == step) taken += q->rows[i].bytes_before;
@@ -518,7 +518,7 @@ static bool hint_op_types(struct execution *exec, uint32_t step) {
   const bool run = is_of_run(exec, step);
   observer_hint(pj->observer, "%s would be quantized with %s%s", words,
                 run ? "op_types=" : "--op-types ",
-                outlook_op_types(o->op_types | others, run ? "+" : ",", &exec->arena));
+                estimate_op_types(o->op_types | others, run ? "+" : ",", &exec->arena));
   return true;
 }
 
@@ -561,8 +561,8 @@ static const char *waiting_text(const struct execution *exec, struct arena *a) {
   for (uint32_t i = 0; i < pj->n_sites; i++) {
     const struct run_site *s = &pj->sites[i];
     if (!has_no_weight(pj, s) || s->node == NO_ID) continue;
-    if (!foldable) foldable = outlook_foldable(&exec->model, a);
-    if (outlook_waits_for_fold(&exec->model, foldable, s->node))
+    if (!foldable) foldable = estimate_foldable(&exec->model, a);
+    if (estimate_waits_for_fold(&exec->model, foldable, s->node))
       count_in(&g, s, s->step, s->op_type, "");
   }
   struct text t = {.n = 0};

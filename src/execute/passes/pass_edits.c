@@ -42,7 +42,7 @@ static const char *word_of(const struct run_site *s, const char *chosen_by) {
 }
 
 void pass_edits_words(const struct pass_edits *pj, uint32_t step, const char *chosen_by,
-                    struct pass_edits_words *out) {
+                      struct pass_edits_words *out) {
   *out = (struct pass_edits_words){.n = 0};
   for (uint32_t i = 0; i < pj->n_sites; i++) {
     const struct run_site *s = &pj->sites[i];
@@ -164,8 +164,8 @@ struct pass_env pass_edits_env(struct pass_edits *pj, struct execution *exec) {
                            .read_ctx = exec,
                            .source = execution_source,
                            .source_ctx = exec,
-                           .ranges = given_files_ranges,
-                           .file = given_files_text,
+                           .ranges = side_inputs_ranges,
+                           .file = side_inputs_text,
                            .files_ctx = &pj->pipeline.files,
                            .refuse = refuse,
                            .refuse_ctx = exec};
@@ -499,7 +499,7 @@ int pass_edits_edit(struct execution *exec, void *ctx, struct err *err) {
   if (pj->rank.asked) exec->print = pj->print;
   exec->collect = collect;
   exec->ctx = pj;
-  if (given_files_fit(&pj->pipeline.files, &exec->model, note_warning, pj, err)) return -1;
+  if (side_inputs_fit(&pj->pipeline.files, &exec->model, note_warning, pj, err)) return -1;
   if (make_edits(exec, pj, NULL, &run, err)) return -1;
   if (run.output_limit && keep_budget(exec, pj, &run, err)) return -1;
   const struct rank_of of = {&pj->pipeline, pj->sites, pj->n_sites, exec};

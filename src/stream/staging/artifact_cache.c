@@ -25,7 +25,7 @@ static int open_folder(const char *folder, enum err_kind kind, struct err *err) 
   return dir;
 }
 
-int kept_artifacts_make(const char *folder, struct err *err) {
+int artifact_cache_make(const char *folder, struct err *err) {
   if (fs_ops->mkdirat(AT_FDCWD, folder, 0777) && errno != EEXIST)
     return err_errno(err, errno, errno == ENOENT ? ERR_USAGE : ERR_IO,
                      "the folder '%s' of --artifacts cannot be created", quote_path(folder).s);
@@ -38,14 +38,14 @@ int kept_artifacts_make(const char *folder, struct err *err) {
 static bool is_there(const char *folder, const char *name, const struct artifact *a) {
   struct arena scratch = {0};
   const char *path = arena_printf(&scratch, "%s/%s", folder, name), *other;
-  const struct found_file wanted = {name, a->text.n, a->sha256};
-  const bool there = found_file_in(&wanted, &path, 1, &other) != NULL;
+  const struct file_lookup wanted = {name, a->text.n, a->sha256};
+  const bool there = file_lookup_in(&wanted, &path, 1, &other) != NULL;
   arena_free(&scratch);
   return there;
 }
 
 // Others may be putting the same one there: one after the other, where the file system has locks.
-int kept_artifacts_put(const char *folder, const struct artifact *a, struct err *err) {
+int artifact_cache_put(const char *folder, const struct artifact *a, struct err *err) {
   char name[NAME_BYTES];
   const int dir = open_folder(folder, ERR_IO, err);
   if (dir < 0) return -1;
@@ -84,7 +84,7 @@ static int take(const char *folder, const uint8_t sha256[DIGEST_BYTES], struct s
   return err_hint(err, "without --artifacts the weights are read again");
 }
 
-int kept_artifacts_take(const struct kept_artifacts *k, const struct artifact_request *q,
+int artifact_cache_take(const struct artifact_cache *k, const struct artifact_request *q,
                         const uint8_t id[DIGEST_BYTES], struct span *text, struct err *err) {
   struct json_out head = {0};
   int rc = 0;

@@ -5,18 +5,18 @@
 
 #include "artifact.h"
 
-struct kept_artifacts {
+struct artifact_cache {
   const char *folder;              // NULL: nothing is taken
   const struct json_value *listed; // [{"stage":"measure","sha256":"…"},…]
 };
 
 // Makes the folder if only its last part is missing, and sees whether files can be made there.
-int kept_artifacts_make(const char *folder, struct err *err);
+int artifact_cache_make(const char *folder, struct err *err);
 // A file of its name with other bytes, or that cannot be read, is written over.
-int kept_artifacts_put(const char *folder, const struct artifact *a, struct err *err);
+int artifact_cache_put(const char *folder, const struct artifact *a, struct err *err);
 // Looks for a listed answer to the question. *text: it, to be freed by fs_free, or at NULL: there is none. ERR_INPUT
 // for a file whose name says that it is one, and whose bytes do not.
-int kept_artifacts_take(const struct kept_artifacts *k, const struct artifact_request *q,
+int artifact_cache_take(const struct artifact_cache *k, const struct artifact_request *q,
                         const uint8_t id[DIGEST_BYTES], struct span *text, struct err *err);
 
 #endif

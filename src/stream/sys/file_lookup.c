@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static bool has_bytes(FILE *f, const struct found_file *wanted) {
+static bool has_bytes(FILE *f, const struct file_lookup *wanted) {
   uint8_t block[1 << 14], sum[DIGEST_BYTES];
   size_t n;
   struct digest *d = digest_new();
@@ -21,14 +21,14 @@ static bool has_bytes(FILE *f, const struct found_file *wanted) {
   return !ferror(f) && memcmp(sum, wanted->sha256, sizeof sum) == 0;
 }
 
-const char *found_file_in(const struct found_file *wanted, const char *const *places, size_t n,
-                          const char **other) {
+const char *file_lookup_in(const struct file_lookup *wanted, const char *const *places, size_t n,
+                           const char **other) {
   *other = NULL;
   for (size_t i = 0; i < n; i++) {
     struct stat st;
     if (!places[i] || stat(places[i], &st) < 0 || !S_ISREG(st.st_mode)) continue;
     *other = places[i];
-    if (wanted->size != FOUND_ANY_SIZE && wanted->size != (uint64_t)st.st_size) continue;
+    if (wanted->size != FILE_LOOKUP_ANY_SIZE && wanted->size != (uint64_t)st.st_size) continue;
     // What was a plain file a moment ago must not hang us now.
     const int fd = again_openat(AT_FDCWD, places[i], O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     FILE *f = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? fdopen(fd, "r") : NULL;
@@ -42,6 +42,6 @@ const char *found_file_in(const struct found_file *wanted, const char *const *pl
   return NULL;
 }
 
-const char *found_file_beside(struct arena *a, const char *file, const char *name) {
+const char *file_lookup_beside(struct arena *a, const char *file, const char *name) {
   return arena_printf(a, "%.*s%s", (int)(path_base(file) - file), file, name);
 }

@@ -5,19 +5,19 @@
 #include "arena.h"
 #include "digest.h"
 
-#define FOUND_ANY_SIZE UINT64_MAX
+#define FILE_LOOKUP_ANY_SIZE UINT64_MAX
 
-struct found_file {
+struct file_lookup {
   const char *name;
-  uint64_t size; // or FOUND_ANY_SIZE
+  uint64_t size; // or FILE_LOOKUP_ANY_SIZE
   const uint8_t *sha256;
 };
 
 // The first of n places (paths; NULL: none) where a plain file has these bytes, or NULL. *other: a place where there is
 // another file, or NULL.
-const char *found_file_in(const struct found_file *f, const char *const *places, size_t n,
-                          const char **other);
+const char *file_lookup_in(const struct file_lookup *f, const char *const *places, size_t n,
+                           const char **other);
 // `name` in the folder that `file` is in.
-const char *found_file_beside(struct arena *a, const char *file, const char *name);
+const char *file_lookup_beside(struct arena *a, const char *file, const char *name);
 
 #endif
