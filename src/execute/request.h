@@ -83,7 +83,7 @@ struct request {
   struct request_shown shown;
   const struct execution_render *render; // its forms, for people and programs
   const struct execution_watch
-      *watch; // who looks on, such as a verification (verify_job.h); NULL: nobody
+      *watch; // who looks on, such as a verification (verify_watch.h); NULL: nobody
 };
 
 #endif

@@ -3,7 +3,7 @@
 #include "execution.h"
 #include "request_digest.h"
 #include "render_run.h"
-#include "verify_job.h"
+#include "verify_watch.h"
 #include "verify_options.h"
 
 int cli_request_indent(const struct cli_args *args) {
@@ -132,7 +132,7 @@ int cli_request(struct request *r, const struct cli_args *args, const struct pip
                 struct observer *o, struct arena *a, struct err *err) {
   struct request_source *source = arena_zalloc(a, sizeof *source);
   struct request_output *output = arena_zalloc(a, sizeof *output);
-  struct verify_job *verify = arena_zalloc(a, sizeof *verify);
+  struct verify_watch *verify = arena_zalloc(a, sizeof *verify);
   struct execution_watch *watch = arena_zalloc(a, sizeof *watch);
   source->path = cli_operand(args, "IN");
   *output = output_of(args, a);
@@ -154,7 +154,7 @@ int cli_request(struct request *r, const struct cli_args *args, const struct pip
   r->shards = r->plans ? cli_count(args, OPT_SHARDS) : 0;
   r->records = records_of(args);
   r->shown = shown_of(args);
-  *watch = verify_job_watch(verify);
+  *watch = verify_watch(verify);
   r->watch = watch;
   r->render = &render_run;
   return verify_options_take(&verify->options, args, o, pipeline, a, err);

@@ -21,6 +21,7 @@
 #include "planned.h"
 #include "provenance.h"
 #include "commit.h"
+#include "render_verified.h"
 #include "report.h"
 #include "sign_model.h"
 #include "stop.h"
@@ -161,7 +162,7 @@ static int put(struct planned *x, struct final *f, const struct cli_args *args,
     rc = verify_staged_run(&f->verify, x, &limits, cli_string(args, OPT_SOURCE_DIR), err);
   if (rc && f->verify.v.found.n_rows > 0 &&
       !cli_flag(args, OPT_JSON)) // what failed, and what did not
-    verify_tell(&f->verify.v.found, cli_flag(args, OPT_QUIET));
+    render_verified(&f->verify.v.found, cli_flag(args, OPT_QUIET));
   f->verified = rc == 0 && f->verify.wanted;
   if (rc == 0) {
     const struct commit put = {.plan = &j->plan,
@@ -213,11 +214,11 @@ static void print(const struct cli_args *args, const struct planned *x, const st
     json_put_bool(&j, "unchanged", unchanged);
     json_put_uint(&j, "units_not_read", f->trusted);
     json_put_text(&j, "signature", f->key ? f->signs.signature : NULL);
-    if (f->verified) verify_write(&f->verify.v.found, &j);
+    if (f->verified) render_verified_json(&f->verify.v.found, &j);
     json_end_object(&j);
     report_json_end(&j);
   } else if (!cli_flag(args, OPT_QUIET) && !cli_stdout_is_taken(args)) {
-    if (f->verified) verify_tell(&f->verify.v.found, false);
+    if (f->verified) render_verified(&f->verify.v.found, false);
     if (before)
       printf("%s was in place already\n", quote_path(model).s);
     else if (x->joined.orders.null)

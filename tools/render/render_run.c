@@ -7,6 +7,7 @@
 #include "render_run.h"
 
 #include "needs_print.h"
+#include "render_verified.h"
 #include "shell_words.h"
 #include "hints.h"
 #include "execution_stage.h"
@@ -181,7 +182,7 @@ void render_run_json(struct execution *exec, struct json_out *j) {
   if (exec->refusal.kind != ERR_NONE && !exec->plain_report)
     report_json_put_error(j, &exec->refusal);
   if (exec->report) exec->report(exec, j);
-  if (exec->verifying && !exec->plain_report) verify_write(exec->verifying, j);
+  if (exec->verifying && !exec->plain_report) render_verified_json(exec->verifying, j);
   if (!exec->plain_report) write_common(exec, j);
   json_end_object(j);
 }
@@ -269,11 +270,11 @@ void render_run_text(struct execution *exec) {
                                    quote_seconds(r->seconds).s, quote_bytes(r->peak_memory).s);
   struct summary s = summary_of(exec, dry ? "" : spent);
   const bool counted = !told.line && !exec->unwritten;
-  if (told.line && exec->verifying && !dry) verify_tell_compatible(exec->verifying);
+  if (told.line && exec->verifying && !dry) render_verified_compatible(exec->verifying);
   for (uint32_t i = 0; i < s.n_lines && report_stdout_alive(); i++)
     printf("%s\n", s.lines[i]);
   TABLE_FREE(&s, lines);
-  if (counted && exec->verifying && !dry) verify_tell(exec->verifying, true);
+  if (counted && exec->verifying && !dry) render_verified(exec->verifying, true);
   if (told.line && !dry) return;
   if (exec->unwritten) return;
   if (dry)

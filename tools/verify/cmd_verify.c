@@ -7,6 +7,7 @@
 #include "cli_request.h"
 #include "commands.h"
 #include "html_page.h"
+#include "render_verified.h"
 #include "report.h"
 #include "verify_options.h"
 #include "verify_replay.h"
@@ -35,7 +36,7 @@ static int check_options(const struct cli_args *args, struct err *err) {
 static void write_json(const struct verify *v, const struct err *verdict, struct json_out *j) {
   report_json_begin(j);
   if (verdict->kind != ERR_NONE) report_json_put_error(j, verdict);
-  verify_write(&v->found, j);
+  render_verified_json(&v->found, j);
   json_end_object(j);
 }
 
@@ -106,7 +107,7 @@ static int tell(struct records *r, const struct verify *v, const struct cli_args
   if (cli_flag(args, OPT_JSON))
     print_json(v, &verdict);
   else if (!cli_stdout_is_taken(args))
-    verify_tell(&v->found, cli_flag(args, OPT_QUIET));
+    render_verified(&v->found, cli_flag(args, OPT_QUIET));
   *err = bad ? verdict : late;
   return bad ? -1 : rc;
 }

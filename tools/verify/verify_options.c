@@ -3,7 +3,7 @@
 #include "verify_options.h"
 
 #include "name_pattern.h"
-#include "points.h"
+#include "checkpoints.h"
 #include "threads.h"
 
 #include <errno.h>
@@ -227,7 +227,7 @@ static enum verify_scope scope_of(const struct cli_args *args) {
 
 // --verify says what is looked at; a pipeline that says how asks for it too. Arrays of the whole model are for it.
 static enum verify_scope asked_scope(const struct cli_args *args, const struct pipeline *p) {
-  const enum verify_scope points = points_are_verified(p) ? VERIFY_POINTS : VERIFY_NOTHING;
+  const enum verify_scope points = checkpoints_are_verified(p) ? VERIFY_POINTS : VERIFY_NOTHING;
   if (cli_given(args, OPT_VERIFY)) return scope_of(args) | points;
   if (!p || !pipeline_verifies(p)) return points;
   if (p->verify_models) return VERIFY_MODEL | points;

@@ -6,12 +6,12 @@
 //
 // A model before any edit is the source, one behind all edits is the output: neither is written again. In rounds that changed
 // nothing since the last time a step is not looked at again. Before an import that a runtime needs nothing is (verify_import.h).
-#include "points.h"
+#include "checkpoints.h"
 
 #include "verify_import.h"
 
-static int compare(const struct points *points, struct execution *exec, struct verify *v,
-                   const struct points_row *row, const char *source, const char *model,
+static int compare(const struct checkpoints *points, struct execution *exec, struct verify *v,
+                   const struct checkpoint *row, const char *source, const char *model,
                    struct err *err) {
   const struct pipeline *p = points->pipeline;
   const enum pipeline_point kind = pipeline_point_of(p, row->step);
@@ -44,14 +44,14 @@ static int compare(const struct points *points, struct execution *exec, struct v
 }
 
 // Was the same model looked at in the same way before?
-static bool is_known(const struct points *p, uint32_t i) {
+static bool is_known(const struct checkpoints *p, uint32_t i) {
   const enum pipeline_point kind = pipeline_point_of(p->pipeline, p->rows[i].step);
   for (uint32_t k = i; k-- > 0 && p->rows[k].group == p->rows[i].group;)
     if (pipeline_point_of(p->pipeline, p->rows[k].step) == kind) return true;
   return false;
 }
 
-static bool is_wanted(const struct points *p, uint32_t i) {
+static bool is_wanted(const struct checkpoints *p, uint32_t i) {
   const uint32_t step = p->rows[i].step;
   const enum pipeline_point kind = pipeline_point_of(p->pipeline, step);
   if (!kind || p->pipeline->steps[step].verify.proof == PIPELINE_PROOF_OFF) return false;
@@ -60,21 +60,21 @@ static bool is_wanted(const struct points *p, uint32_t i) {
 }
 
 // There is nothing to compare yet, and where the import ends nothing but the model itself.
-static bool is_before_import(const struct verify *v, const struct points *p, uint32_t i) {
+static bool is_before_import(const struct verify *v, const struct checkpoints *p, uint32_t i) {
   const uint32_t group = p->rows[i].group;
   if (!v->import || group > v->import->groups) return false;
   return group < v->import->groups ||
          pipeline_point_of(p->pipeline, p->rows[i].step) != POINT_METRIC;
 }
 
-int points_verify(const struct points *p, struct execution *exec, struct verify *v,
+int checkpoints_verify(const struct checkpoints *p, struct execution *exec, struct verify *v,
                   const char *source, const char *result, struct err *err) {
-  const struct points_source from = {exec->request,     exec->in_path, p->log_path,
+  const struct checkpoint_source from = {exec->request,     exec->in_path, p->log_path,
                                      v->options.memory, NULL,          NULL};
   struct arena a = {0};
   int rc = 0;
   for (uint32_t i = 0; i < p->n_rows && rc == 0 && v->found.n_failed == 0; i++) {
-    struct points_model model = {.path = exec->in_path};
+    struct checkpoint_model model = {.path = exec->in_path};
     const uint32_t group = p->rows[i].group;
     if (!is_wanted(p, i) || is_before_import(v, p, i)) continue;
     if (group == exec->edits.group)
@@ -82,10 +82,10 @@ int points_verify(const struct points *p, struct execution *exec, struct verify 
     else if (group > 0 && p->log < 0)
       rc = err_set(err, ERR_IO, "the edits could not be stored in the folder for temporary files");
     else if (group > 0)
-      rc = points_write_model(&from, group, v->scratch, v->scratch_fd, "point.onnx", &model, &a,
+      rc = checkpoint_model_write(&from, group, v->scratch, v->scratch_fd, "point.onnx", &model, &a,
                               err);
     if (rc == 0) rc = compare(p, exec, v, &p->rows[i], source, model.path, err);
-    points_remove_model(v->scratch_fd, &model);
+    checkpoint_model_remove(v->scratch_fd, &model);
   }
   arena_free(&a);
   return rc;

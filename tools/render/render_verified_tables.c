@@ -5,7 +5,7 @@
 //
 // No line is wider than LINE. So what several rows have in common is said once, below: what they were judged by, and what long names
 // begin with.
-#include "verify_tables.h"
+#include "render_verified_tables.h"
 
 #include "report.h"
 
@@ -234,7 +234,7 @@ static int verdicts_of(const struct verified_row *const *list, uint32_t n, struc
   return most;
 }
 
-void verify_tables_rows(const struct verified *f, struct arena *a) {
+void render_verified_rows(const struct verified *f, struct arena *a) {
   const struct verified_row **list = arena_alloc(a, (f->n_rows + (size_t)1) * sizeof *list);
   const char *verdicts[ROWS_SHOWN];
   const char *title = strcmp(f->scope, "model") == 0 ? "output" : "site";
@@ -299,7 +299,7 @@ static int earlier_first(const void *pa, const void *pb) {
   return (a->layer > b->layer) - (a->layer < b->layer);
 }
 
-void verify_tables_layers(const struct verified *f, struct arena *a) {
+void render_verified_layers(const struct verified *f, struct arena *a) {
   struct drop *list = arena_alloc(a, (f->n_layers + (size_t)1) * sizeof *list);
   uint32_t shown = f->n_layers;
   if (f->n_layers == 0) return;

@@ -68,11 +68,11 @@ static void tell_against(struct verify *v, const char *pass) {
 }
 
 static int write_model(struct verify *v, const struct verify_import_from *from, struct err *err) {
-  const struct points_source source = {from->request,     from->model, from->log,
+  const struct checkpoint_source source = {from->request,     from->model, from->log,
                                        v->options.memory, NULL,        NULL};
   if (!from->log)
     return err_set(err, ERR_IO, "the edits could not be stored in '%s'", quote_path(v->scratch).s);
-  return points_write_model(&source, v->import->groups, v->scratch, v->scratch_fd, "import.onnx",
+  return checkpoint_model_write(&source, v->import->groups, v->scratch, v->scratch_fd, "import.onnx",
                             &v->import->model, &v->arena, err);
 }
 
@@ -87,6 +87,7 @@ int verify_import_open(struct verify *v, const struct verify_import_from *from, 
   const uint32_t groups = v->lacking && from->groups ? import_of(from->groups, &pass) : 0;
   if (groups == 0) return 0;
   v->import = arena_zalloc(&v->arena, sizeof *v->import);
+  v->import_close = verify_import_close;
   *v->import =
       (struct verify_import){.groups = groups, .rest = edit_groups_after(from->groups, groups)};
   tell_against(v, pass);
@@ -127,11 +128,12 @@ int verify_import_source(struct verify *v, struct sources *sources, struct err *
   edits_init(&edits, &m, &recipes);
   edit_groups_keep(&edits);
   v->import = arena_zalloc(&v->arena, sizeof *v->import);
+  v->import_close = verify_import_close;
   int rc = load_model(&m, sources, &load, err);
   if (rc == 0) rc = import(&edits, &a, err);
-  const struct points_edited edited = {&edits, sources, v->options.memory};
+  const struct checkpoint_edited edited = {&edits, sources, v->options.memory};
   if (rc == 0)
-    rc = points_write_edited(&edited, v->scratch, v->scratch_fd, "import.onnx", &v->import->model,
+    rc = checkpoint_model_write_edited(&edited, v->scratch, v->scratch_fd, "import.onnx", &v->import->model,
                              &v->arena, err);
   const char *pass = edits.groups->n_rows ? edits.groups->rows[0].pass : "import-qonnx";
   tell_against(v, pass);
@@ -146,7 +148,7 @@ void verify_import_close(struct verify *v) {
   if (!v->import) return;
   verify_written_close(&v->import->written);
   if (v->import->at.opened) verify_replay_close(&v->import->at);
-  points_remove_model(v->scratch_fd, &v->import->model);
+  checkpoint_model_remove(v->scratch_fd, &v->import->model);
   v->import = NULL;
 }
 

@@ -6,7 +6,6 @@
 #include "machine.h"
 #include "runtime_find.h"
 #include "scratch.h"
-#include "verify_import.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -49,7 +48,7 @@ int verify_begin(struct verify *v, const struct verify_options *o, struct err *e
 
 // The runtime lets go of its files before the folder is removed, which is empty then.
 void verify_end(struct verify *v) {
-  verify_import_close(v);
+  if (v->import_close) v->import_close(v);
   if (v->runtime) runtime_close(v->runtime);
   if (v->log) fclose(v->log);
   if (v->log_path) (void)unlink(v->log_path);

@@ -1,5 +1,5 @@
 // A model on the way: the log is replayed up to a group, and what it is then is planned and written.
-#include "points.h"
+#include "checkpoint_model.h"
 
 #include "part.h"
 #include "verify_replay.h"
@@ -25,7 +25,7 @@ static bool pipeline_reads(const struct pipeline *p, const struct stat *st) {
 }
 
 // Files are made anew, whatever lies there: but not what is read, nor what the run writes itself.
-static int check_places(const struct points_source *from, const struct execution *exec,
+static int check_places(const struct checkpoint_source *from, const struct execution *exec,
                         const struct plan *plan, int folder, struct err *err) {
   struct stat st;
   for (uint32_t i = 0; i < plan->n_outputs; i++) {
@@ -42,15 +42,15 @@ static int check_places(const struct points_source *from, const struct execution
   return 0;
 }
 
-void points_remove_model(int folder, const struct points_model *m) {
+void checkpoint_model_remove(int folder, const struct checkpoint_model *m) {
   for (uint32_t i = 0; i < m->n_files; i++)
     (void)unlinkat(folder, m->files[i], 0);
 }
 
 // from, job: whose files must stay as they are; NULL: the folder is one for such models alone.
-static int write_edited(const struct points_edited *x, const struct points_source *from,
+static int write_edited(const struct checkpoint_edited *x, const struct checkpoint_source *from,
                         const struct execution *exec, int fd, const char *name,
-                        struct points_model *out, struct arena *a, struct err *err) {
+                        struct checkpoint_model *out, struct arena *a, struct err *err) {
   struct part_cutter *c = NULL;
   struct plan plan = {.n_outputs = 0};
   const struct plan_layout layout = {.onnx_name = name, .inline_below = 1024};
@@ -67,19 +67,19 @@ static int write_edited(const struct points_edited *x, const struct points_sourc
   return rc;
 }
 
-int points_write_edited(const struct points_edited *x, const char *folder, int fd, const char *name,
-                        struct points_model *out, struct arena *a, struct err *err) {
-  *out = (struct points_model){.path = arena_printf(a, "%s/%s", folder, name)};
+int checkpoint_model_write_edited(const struct checkpoint_edited *x, const char *folder, int fd, const char *name,
+                        struct checkpoint_model *out, struct arena *a, struct err *err) {
+  *out = (struct checkpoint_model){.path = arena_printf(a, "%s/%s", folder, name)};
   return write_edited(x, NULL, NULL, fd, name, out, a, err);
 }
 
-int points_write_model(const struct points_source *from, uint32_t group, const char *folder, int fd,
-                       const char *name, struct points_model *out, struct arena *a,
+int checkpoint_model_write(const struct checkpoint_source *from, uint32_t group, const char *folder, int fd,
+                       const char *name, struct checkpoint_model *out, struct arena *a,
                        struct err *err) {
   struct verify_replay x;
-  *out = (struct points_model){.path = arena_printf(a, "%s/%s", folder, name)};
+  *out = (struct checkpoint_model){.path = arena_printf(a, "%s/%s", folder, name)};
   int rc = verify_replay_open(&x, from->request, from->model, from->log, group, true, NULL, err);
-  const struct points_edited edited = {&x.exec.edits, x.exec.sources, from->memory};
+  const struct checkpoint_edited edited = {&x.exec.edits, x.exec.sources, from->memory};
   if (rc == 0) rc = write_edited(&edited, from, &x.exec, fd, name, out, a, err);
   verify_replay_close(&x);
   return rc;

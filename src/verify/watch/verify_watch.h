@@ -1,23 +1,23 @@
 // Verification of what a command wrote, in the staging folder, before anything has its final name.
-#ifndef WEIR_VERIFY_JOB_H
-#define WEIR_VERIFY_JOB_H
+#ifndef WEIR_VERIFY_WATCH_H
+#define WEIR_VERIFY_WATCH_H
 
 #include "execution.h"
 #include "verify.h"
 
-struct points; // points.h
+struct checkpoints; // checkpoints.h
 
 // `options` is filled by who asks: with VERIFY_NOTHING only files of models on the way are written, where the pipeline wants
 // them. The rest is zero.
-struct verify_job {
+struct verify_watch {
   struct verify_options options;
   struct verify v;
   bool runs; // v was begun
-  struct points *points;
+  struct checkpoints *points;
 };
 
 // Its beginning starts the runtime (ERR_USAGE, ERR_RUNTIME); its commit is ERR_FAIL where the output is not the same, or
 // that could not be found out. *x lives as long as the job.
-struct execution_watch verify_job_watch(struct verify_job *x);
+struct execution_watch verify_watch(struct verify_watch *x);
 
 #endif

@@ -7,7 +7,7 @@
 // one is the output itself.
 #include "verify_steps.h"
 
-#include "points.h"
+#include "checkpoints.h"
 #include "verify_import.h"
 
 #include <string.h>
@@ -47,8 +47,8 @@ int verify_steps_run(const struct verify_steps *s, struct err *err) {
   const struct edit_groups *g = s->groups;
   struct verify *v = s->v;
   struct arena a = {0};
-  const struct points_source from = {s->request, s->model, s->log, v->options.memory, NULL, NULL};
-  struct points_model before = {.path = v->import ? v->import->model.path : s->model}, after;
+  const struct checkpoint_source from = {s->request, s->model, s->log, v->options.memory, NULL, NULL};
+  struct checkpoint_model before = {.path = v->import ? v->import->model.path : s->model}, after;
   const uint32_t imported = v->import ? v->import->groups - g->first : 0;
   bool loses = false; // a group since `before`
   int rc = 0;
@@ -59,18 +59,18 @@ int verify_steps_run(const struct verify_steps *s, struct err *err) {
     const bool last = i + 1 == g->n_rows || strcmp(g->rows[i + 1].pass, pass) != 0;
     loses = loses || verify_group_loses(&g->rows[i]);
     if (!last) continue;
-    after = (struct points_model){.path = s->result};
+    after = (struct checkpoint_model){.path = s->result};
     if (i + 1 < g->n_rows)
-      rc = points_write_model(&from, g->first + i + 1, v->scratch, v->scratch_fd,
+      rc = checkpoint_model_write(&from, g->first + i + 1, v->scratch, v->scratch_fd,
                               odd ? "odd.onnx" : "even.onnx", &after, &a, err);
     const bool off = pipeline_verify_of(v->options.pipeline, pass).proof <= PIPELINE_PROOF_OFF;
     if (rc == 0 && !off) rc = compare(s, pass, loses, before.path, after.path, err);
-    points_remove_model(v->scratch_fd, &before);
+    checkpoint_model_remove(v->scratch_fd, &before);
     before = after;
     odd = !odd;
     loses = false;
   }
-  points_remove_model(v->scratch_fd, &before);
+  checkpoint_model_remove(v->scratch_fd, &before);
   arena_free(&a);
   return rc;
 }

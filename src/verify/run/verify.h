@@ -5,7 +5,7 @@
 //   verify_sites    what each group of edits changed, cut out of both models (sites.h)
 //   verify_end
 //
-// What is found goes to a struct verified, which verify_tell prints and verify_write writes as JSON.
+// What is found goes to a struct verified, which renderers show.
 #ifndef WEIR_VERIFY_H
 #define WEIR_VERIFY_H
 
@@ -78,11 +78,12 @@ struct verify {
   bool loses;      // a pass that made the result of whole models stores less or quantizes
   bool knows;      // all passes that made it: the models are not asked what was lost
   bool rounds;     // with `knows`: one of them computes sums in another order
-  FILE *log;       // of a job: the lines of its edit log (verify_job.h); NULL
+  FILE *log;       // of a job: the lines of its edit log (verify_watch.h); NULL
   const char *log_path;
   const char *lacking; // an operator of the source that no runtime has (verify_import.h); NULL
   bool imports; // a source of whole models that lacks one is imported, without edits that say how
   struct verify_import *import; // what is compared with in its place; NULL: it is the source
+  void (*import_close)(struct verify *v);
   struct arena arena;           // of inputs and results
   struct verified found;
   double began;
@@ -171,11 +172,4 @@ const char *verify_bounds_words(const struct compare_bounds *b, struct arena *a)
 
 // The verdict: 0, or -1 with ERR_FAIL: something failed, nothing was looked at, or less than was asked for.
 int verify_judge(const struct verify *v, struct err *err);
-// On standard output: `worst` rows, failed ones first, and the line with the share.
-void verify_tell(const struct verified *f, bool brief);
-// The line that onnx-conv2matmul ends a verification with.
-void verify_tell_compatible(const struct verified *f);
-// Members of the open object: "verification": {…}.
-void verify_write(const struct verified *found, struct json_out *j);
-
 #endif

@@ -5,7 +5,7 @@
 //
 // The number is that of the step in the order in which steps ran. Rules that are one walk together are one call, and
 // one file, named by their family. Each model has its own weights.
-#include "points.h"
+#include "checkpoints.h"
 
 #include "again.h"
 #include "replay_log.h"
@@ -25,7 +25,7 @@ static int open_folder(const char *path, bool make, int *fd, struct err *err) {
 }
 
 // Files of models are made for their owner alone, as parts are; these are for people.
-static int publish(int folder, const struct points_model *m, struct err *err) {
+static int publish(int folder, const struct checkpoint_model *m, struct err *err) {
   const mode_t mask = umask(0);
   umask(mask);
   for (uint32_t i = 0; i < m->n_files; i++)
@@ -35,19 +35,19 @@ static int publish(int folder, const struct points_model *m, struct err *err) {
 }
 
 // Behind group `group`; the one before any is a copy of the source as weir writes it.
-static int write_at(const struct points *p, struct execution *exec, uint32_t group,
+static int write_at(const struct checkpoints *p, struct execution *exec, uint32_t group,
                     const char *folder, int fd, const char *name, struct err *err) {
-  const struct points_source from = {exec->request, exec->in_path, p->log_path,
+  const struct checkpoint_source from = {exec->request, exec->in_path, p->log_path,
                                      exec->memory,  exec,          p->pipeline};
-  struct points_model model;
-  if (points_write_model(&from, group ? group : REPLAY_LOG_NOTHING, folder, fd, name, &model,
+  struct checkpoint_model model;
+  if (checkpoint_model_write(&from, group ? group : REPLAY_LOG_NOTHING, folder, fd, name, &model,
                          &exec->arena, err))
     return -1;
   return publish(fd, &model, err);
 }
 
 // The call that row i begins: one past its last row, and the group that it ended with.
-static uint32_t call_end(const struct points *p, const struct execution *exec, uint32_t i,
+static uint32_t call_end(const struct checkpoints *p, const struct execution *exec, uint32_t i,
                          uint32_t *group) {
   uint32_t k = i + 1;
   while (k < p->n_rows && p->rows[k].group == p->rows[i].group)
@@ -71,7 +71,7 @@ static const char *name_of(struct execution *exec, uint32_t from, uint32_t to) {
   return family ? arena_string(&exec->arena, span_of(first, n)) : "several";
 }
 
-static int write_intermediates(const struct points *p, struct execution *exec, const char *folder,
+static int write_intermediates(const struct checkpoints *p, struct execution *exec, const char *folder,
                                struct err *err) {
   uint32_t group;
   int fd, rc = open_folder(folder, true, &fd, err);
@@ -87,7 +87,7 @@ static int write_intermediates(const struct points *p, struct execution *exec, c
   return rc;
 }
 
-static int write_checkpoint(const struct points *p, struct execution *exec, const char *path,
+static int write_checkpoint(const struct checkpoints *p, struct execution *exec, const char *path,
                             struct err *err) {
   const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
   const char *folder =
@@ -108,7 +108,7 @@ static int write_checkpoint(const struct points *p, struct execution *exec, cons
   return rc;
 }
 
-int points_write_files(const struct points *p, struct execution *exec, struct err *err) {
+int checkpoints_write_files(const struct checkpoints *p, struct execution *exec, struct err *err) {
   if (!p || (!p->pipeline->checkpoint && !p->pipeline->intermediates)) return 0;
   if (p->log < 0)
     return err_set(err, ERR_IO, "the edits could not be stored in the folder for temporary files");

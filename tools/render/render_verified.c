@@ -2,8 +2,8 @@
 //
 // The last line says what share was verified: a script, and a reader in a hurry, look there. What was not verified is
 // counted by its reason.
-#include "verify.h"
-#include "verify_tables.h"
+#include "render_verified.h"
+#include "render_verified_tables.h"
 
 #include <string.h>
 
@@ -166,13 +166,13 @@ static void print_share(const struct verified *f) {
   print_shares(f);
 }
 
-void verify_tell(const struct verified *f, bool brief) {
+void render_verified(const struct verified *f, bool brief) {
   struct arena a = {0};
-  if (!brief) verify_tables_rows(f, &a);
+  if (!brief) render_verified_rows(f, &a);
   print_metrics(f);
   print_failed(f);
   print_not(f, &a);
-  verify_tables_layers(f, &a);
+  render_verified_layers(f, &a);
   print_rest(f);
   print_rounded(f);
   print_unseen(f);
@@ -181,7 +181,7 @@ void verify_tell(const struct verified *f, bool brief) {
 }
 
 // verify_ok=True max_abs=2.384186e-07 max_mean_abs=… seed=102 lengths=64,80
-void verify_tell_compatible(const struct verified *f) {
+void render_verified_compatible(const struct verified *f) {
   double most[4] = {0};
   for (uint32_t i = 0; i < f->n_rows; i++) {
     const struct compare_figures *c = &f->rows[i].figures;
@@ -265,7 +265,7 @@ static uint64_t count_unmet(const struct verified *f) {
   return n;
 }
 
-void verify_write(const struct verified *f, struct json_out *j) {
+void render_verified_json(const struct verified *f, struct json_out *j) {
   const struct verified_shown shown = verified_shown(f);
   json_put_object(j, "verification");
   if (f->against) json_put_text(j, "against", f->against);

@@ -10,13 +10,13 @@
 #define WEIR_VERIFY_IMPORT_H
 
 #include "edit_groups.h"
-#include "points.h"
+#include "checkpoint_model.h"
 #include "verify_replay.h"
 #include "verify_written.h"
 
 struct verify_import {
   uint32_t groups;           // of edits that are the import
-  struct points_model model; // in v->scratch
+  struct checkpoint_model model; // in v->scratch
   struct edit_groups rest;   // the groups after it
   struct verify_replay at;   // the rows then, numbered as in the run
   struct verify_written

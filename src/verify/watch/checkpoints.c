@@ -1,35 +1,35 @@
-// The rows and the log of a run (points.h).
+// The rows and the log of a run (checkpoints.h).
 //
 // The log lies in a file without a name in the folder for temporary files: it is as long as the run has edits, and goes with
 // the process.
-#include "points.h"
+#include "checkpoints.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-bool points_are_verified(const struct pipeline *p) {
+bool checkpoints_are_verified(const struct pipeline *p) {
   for (uint32_t i = 0; p && p->verify.proof != PIPELINE_PROOF_OFF && i < p->n_steps; i++)
     if (pipeline_point_of(p, i) && p->steps[i].verify.proof != PIPELINE_PROOF_OFF) return true;
   return false;
 }
 
-struct points *points_begin(const struct pipeline *pipeline, bool verified, struct arena *a) {
+struct checkpoints *checkpoints_begin(const struct pipeline *pipeline, bool verified, struct arena *a) {
   const bool files = pipeline && (pipeline->checkpoint || pipeline->intermediates);
-  if (!files && !(verified && points_are_verified(pipeline))) return NULL;
-  struct points *p = arena_zalloc(a, sizeof *p);
-  *p = (struct points){.pipeline = pipeline, .log = -1};
+  if (!files && !(verified && checkpoints_are_verified(pipeline))) return NULL;
+  struct checkpoints *p = arena_zalloc(a, sizeof *p);
+  *p = (struct checkpoints){.pipeline = pipeline, .log = -1};
   return p;
 }
 
-void points_end(struct points *p) {
+void checkpoints_end(struct checkpoints *p) {
   if (!p) return;
   if (p->log >= 0) close(p->log);
   TABLE_FREE(p, rows);
 }
 
-void points_begin_edits(struct points *p, struct execution *exec) {
+void checkpoints_begin_edits(struct checkpoints *p, struct execution *exec) {
   if (!p) return;
   if (p->log >= 0) close(p->log);
   p->log = execution_unnamed_file(NULL);
@@ -39,7 +39,7 @@ void points_begin_edits(struct points *p, struct execution *exec) {
 }
 
 // What cannot be kept is said by whoever wants it.
-void points_line(struct points *p, struct span line) {
+void checkpoints_line(struct checkpoints *p, struct span line) {
   if (!p || p->log < 0) return;
   for (size_t done = 0; done < line.n;) {
     const ssize_t n = write(p->log, line.at + done, line.n - done);
@@ -53,6 +53,6 @@ void points_line(struct points *p, struct span line) {
   }
 }
 
-void points_step(struct points *p, const struct execution *exec, uint32_t step) {
-  if (p) *TABLE_PUSH(p, rows) = (struct points_row){step, exec->edits.group};
+void checkpoints_step(struct checkpoints *p, const struct execution *exec, uint32_t step) {
+  if (p) *TABLE_PUSH(p, rows) = (struct checkpoint){step, exec->edits.group};
 }

@@ -1,8 +1,8 @@
 // The source is still where it was (with --inplace too): the output takes its name after this. So nothing is ever compared
 // with itself.
-#include "verify_job.h"
+#include "verify_watch.h"
 
-#include "points.h"
+#include "checkpoints.h"
 #include "verify_import.h"
 #include "verify_steps.h"
 #include "verify_written.h"
@@ -15,13 +15,13 @@ static bool has_own_steps(const struct pipeline *p) {
 }
 
 static int begin(void *ctx, struct execution *exec, struct err *err) {
-  struct verify_job *x = ctx;
+  struct verify_watch *x = ctx;
   const struct verify_options *o = &x->options;
   if (exec->request->plans && o->scope != VERIFY_NOTHING) {
     err_fill(err, ERR_USAGE, "'weir plan' writes no output that could be verified");
     return err_hint(err, "'weir finalize --verify' verifies the output before it is put in place");
   }
-  x->points = points_begin(o->pipeline, o->scope & VERIFY_POINTS, &exec->arena);
+  x->points = checkpoints_begin(o->pipeline, o->scope & VERIFY_POINTS, &exec->arena);
   if (o->scope == VERIFY_NOTHING && !exec->request->dry_run && has_own_steps(o->pipeline))
     observer_notice(
         exec->request->observer,
@@ -34,8 +34,8 @@ static int begin(void *ctx, struct execution *exec, struct err *err) {
 }
 
 static void end(void *ctx) {
-  struct verify_job *x = ctx;
-  points_end(x->points);
+  struct verify_watch *x = ctx;
+  checkpoints_end(x->points);
   if (x->runs) verify_end(&x->v);
   x->points = NULL;
   x->runs = false;
@@ -43,9 +43,9 @@ static void end(void *ctx) {
 
 // A copy of the log, for who looks for the group at fault; without one nobody does.
 static void begin_edits(void *ctx, struct execution *exec) {
-  struct verify_job *x = ctx;
+  struct verify_watch *x = ctx;
   struct verify *v = &x->v;
-  points_begin_edits(x->points, exec);
+  checkpoints_begin_edits(x->points, exec);
   if (!x->runs) return;
   edit_groups_keep(&exec->edits);
   verify_import_look(v, &exec->model);
@@ -55,17 +55,17 @@ static void begin_edits(void *ctx, struct execution *exec) {
 }
 
 static void add_line(void *ctx, struct span line) {
-  struct verify_job *x = ctx;
+  struct verify_watch *x = ctx;
   struct verify *v = &x->v;
-  points_line(x->points, line);
+  checkpoints_line(x->points, line);
   if (!x->runs || !v->log || fwrite(line.at, 1, line.n, v->log) == line.n) return;
   fclose(v->log);
   v->log = NULL;
 }
 
 static void begin_step(void *ctx, struct execution *exec, uint32_t step) {
-  const struct verify_job *x = ctx;
-  points_step(x->points, exec, step);
+  const struct verify_watch *x = ctx;
+  checkpoints_step(x->points, exec, step);
 }
 
 static const char *whole_log(struct verify *v) {
@@ -105,9 +105,9 @@ static int verify_edits(struct verify *v, struct execution *exec, const char *pa
 }
 
 static int commit(void *ctx, struct execution *exec, const char *folder, struct err *err) {
-  struct verify_job *x = ctx;
+  struct verify_watch *x = ctx;
   struct verify *v = &x->v;
-  if (x->points && points_write_files(x->points, exec, err)) return -1;
+  if (x->points && checkpoints_write_files(x->points, exec, err)) return -1;
   if (!x->runs) return 0;
   exec->verified = &v->found;
   verify_know_groups(v, exec->edits.groups, exec->edits.group);
@@ -123,7 +123,7 @@ static int commit(void *ctx, struct execution *exec, const char *folder, struct 
   if (v->options.scope & VERIFY_SITES && verify_edits(v, exec, result, err)) return -1;
   if (v->options.scope & (VERIFY_MODEL | VERIFY_POINTS) && exec->mode == IO_NULL)
     return err_set(err, ERR_USAGE, "--verify=model needs an output, and --io=null writes none");
-  if (v->options.scope & VERIFY_POINTS && points_verify(x->points, exec, v, source, result, err))
+  if (v->options.scope & VERIFY_POINTS && checkpoints_verify(x->points, exec, v, source, result, err))
     return -1;
   if (v->options.scope & VERIFY_POINTS && v->found.n_failed) {
     // What is wrong there is wrong in the end too.
@@ -142,7 +142,7 @@ static int commit(void *ctx, struct execution *exec, const char *folder, struct 
   return err_hint(err, "nothing was written to '%s'", quote_path(exec->out.path).s);
 }
 
-struct execution_watch verify_job_watch(struct verify_job *x) {
+struct execution_watch verify_watch(struct verify_watch *x) {
   return (struct execution_watch){.begin = begin,
                                   .edits = begin_edits,
                                   .line = add_line,

@@ -1,0 +1,38 @@
+// A model on the way: what it was after so many groups of its edits, as files of its own.
+#ifndef WEIR_CHECKPOINT_MODEL_H
+#define WEIR_CHECKPOINT_MODEL_H
+
+#include "edit.h"
+#include "execution.h"
+#include "pipeline.h"
+#include "plan.h"
+
+// The model after so many groups of a log, as files in a folder.
+struct checkpoint_model {
+  const char *path; // of its .onnx
+  const char *files[PLAN_DATA_FILES_MAX + 1];
+  uint32_t n_files;
+};
+struct checkpoint_source {
+  const struct request *request;
+  const char *model, *log; // paths
+  uint64_t memory;
+  const struct execution
+      *of; // whose files must stay as they are; NULL: the folder is one for such models alone
+  const struct pipeline *pipeline; // of that job
+};
+int checkpoint_model_write(const struct checkpoint_source *from, uint32_t group, const char *folder,
+                           int fd, const char *name, struct checkpoint_model *out, struct arena *a,
+                           struct err *err);
+// The files of an edited model, in a folder for such models alone.
+struct checkpoint_edited {
+  struct edits *edits;
+  struct sources *sources;
+  uint64_t memory;
+};
+int checkpoint_model_write_edited(const struct checkpoint_edited *x, const char *folder, int fd,
+                                  const char *name, struct checkpoint_model *out, struct arena *a,
+                                  struct err *err);
+void checkpoint_model_remove(int folder, const struct checkpoint_model *m);
+
+#endif
