@@ -1,11 +1,11 @@
-// Tiles lie in files (gram.h says how), since those of one value may be a gigabyte. A sample's rows are taken in panels that fit the
+// Tiles lie in files (second_moments.h says how), since those of one value may be a gigabyte. A sample's rows are taken in panels that fit the
 // memory; for each panel every tile is read, added to and written: the first panel reads the file that the sample before
 // left and writes the other one, so that the first is whole until the sample is recorded.
 #include "calibrate.h"
 
 #include "calibrate_look.h"
 #include "fs.h"
-#include "gram.h"
+#include "second_moments.h"
 #include "kernels.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@
 enum { SCRATCH_ALIGN = 64 };
 
 uint64_t calibrate_gram_bytes(uint32_t channels) {
-  return channels > GRAM_MOST ? 0 : gram_elements(channels) * sizeof(double);
+  return channels > SECOND_MOMENTS_MOST ? 0 : second_moments_elements(channels) * sizeof(double);
 }
 
 struct adding {
@@ -58,10 +58,11 @@ static int write_tile(int fd, uint64_t at, const double *tile, size_t bytes, str
 
 static int add_panel(struct adding *a, struct err *err) {
   const size_t rows = a->n / (size_t)a->k;
-  for (uint64_t r = 0; r < gram_tiles(a->k); r++)
+  for (uint64_t r = 0; r < second_moments_tiles(a->k); r++)
     for (uint64_t c = 0; c <= r; c++) {
-      const uint64_t at = a->g->at + gram_at(a->k, r, c) * sizeof(double);
-      const size_t bytes = (size_t)(gram_side(a->k, r) * gram_side(a->k, c)) * sizeof(double);
+      const uint64_t at = a->g->at + second_moments_at(a->k, r, c) * sizeof(double);
+      const size_t bytes =
+          (size_t)(second_moments_side(a->k, r) * second_moments_side(a->k, c)) * sizeof(double);
       if (read_tile(a->any ? a->g->to : a->g->from, at, a->tile, bytes, err)) return -1;
       if (rows > 0) kernels_gram(a->tile, a->k, r, c, a->rows, (size_t)a->k, rows, a->scratch);
       if (write_tile(a->g->to, at, a->tile, bytes, err)) return -1;
@@ -86,7 +87,7 @@ int calibrate_gram_add(const struct calibrate_gram *g, const struct array *x, st
   rows = min_u64(max_u64(rows, 1), max_u64(x->count / k, 1));
   struct adding a = {.g = g, .k = k, .most = (size_t)(rows * k)};
   a.rows = malloc(a.most * sizeof *a.rows);
-  a.tile = malloc(GRAM_SIDE * GRAM_SIDE * sizeof *a.tile);
+  a.tile = malloc(SECOND_MOMENTS_SIDE * SECOND_MOMENTS_SIDE * sizeof *a.tile);
   a.scratch = aligned_alloc(SCRATCH_ALIGN, round_up(KERNELS_PRODUCTS_SCRATCH, SCRATCH_ALIGN));
   int rc = a.rows && a.tile && a.scratch
                ? 0
@@ -102,14 +103,15 @@ int calibrate_gram_add(const struct calibrate_gram *g, const struct array *x, st
 // ---- the companion --------------------------------------------------------------------------------
 
 static void digest_zeros(struct digest *d, uint64_t n) {
-  static const uint8_t zeros[GRAM_ALIGN];
+  static const uint8_t zeros[SECOND_MOMENTS_ALIGN];
   if (n > 0) digest_add(d, zeros, (size_t)n);
 }
 
 int calibrate_gram_move(int from, uint64_t at, int to, uint64_t *end, struct digest *all,
                         struct ranges_value *v, struct err *err) {
   enum { PIECE = 1 << 20 };
-  const uint64_t bytes = calibrate_gram_bytes(v->gram_k), start = round_up(*end, GRAM_ALIGN);
+  const uint64_t bytes = calibrate_gram_bytes(v->gram_k),
+                 start = round_up(*end, SECOND_MOMENTS_ALIGN);
   double *piece = malloc(PIECE);
   struct digest *own = digest_new();
   int rc = piece ? 0 : err_set(err, ERR_NO_MEMORY, "not enough memory for second moments");

@@ -70,7 +70,7 @@ static int run_equal(struct execution *exec, const struct pass_question *q,
                      const struct work_options *work, struct json_out *text,
                      struct measure_stats *stats, struct err *err) {
   struct arena scratch = {0};
-  struct likeness *found = arena_alloc(&scratch, q->n * sizeof *found);
+  struct content_hash *found = arena_alloc(&scratch, q->n * sizeof *found);
   const int rc =
       measure_equal_run(&exec->recipes, exec->sources, q->of, q->n, work, found, stats, err);
   if (rc == 0) likenesses_write(text, &exec->edits, q->of, q->n, found);
@@ -86,7 +86,7 @@ static int run_looks(struct execution *exec, const struct pass_question *q, bool
                      const struct work_options *work, struct json_out *text,
                      struct measure_stats *stats, struct err *err) {
   struct arena scratch = {0};
-  struct facts *found = arena_alloc(&scratch, q->n * sizeof *found);
+  struct tensor_stats *found = arena_alloc(&scratch, q->n * sizeof *found);
   const int rc = measure_facts_run(&exec->recipes, exec->sources, q->of, q->n, multiples, work,
                                    found, stats, err);
   if (rc == 0) findings_write(text, &exec->edits, q->of, q->n, multiples, found);
@@ -121,7 +121,7 @@ static int run_weighed(struct execution *exec, const struct pass_question *q,
   const uint32_t n = q->n / 2;
   const struct eval_cache_file file = {execution_unnamed_file, NULL};
   struct measure_weighing *of = arena_alloc(&scratch, (n + (size_t)1) * sizeof *of);
-  struct weighed *found = arena_alloc(&scratch, (n + (size_t)1) * sizeof *found);
+  struct output_error *found = arena_alloc(&scratch, (n + (size_t)1) * sizeof *found);
   for (uint32_t i = 0; i < n; i++)
     of[i] = (struct measure_weighing){q->of[2 * i], q->of[2 * i + 1]};
   const int rc =

@@ -12,7 +12,7 @@
 #include "kernels.h"
 
 #include "blocks.h"
-#include "gram.h"
+#include "second_moments.h"
 #include "kernels_table.h"
 
 #include <assert.h>
@@ -226,11 +226,11 @@ void kernels_add_scaled(double *y, const double *x, double a, size_t n) {
 
 void kernels_gram(double *tile, uint64_t k, uint64_t r, uint64_t c, const float *x, size_t stride,
                   size_t rows, void *scratch) {
-  assert(c <= r && r < gram_tiles(k));
-  const struct kernels_products p = {.a = {x + r * GRAM_SIDE, 1, stride, false},
-                                     .b = {x + c * GRAM_SIDE, 1, stride, false},
-                                     .rows = (size_t)gram_side(k, r),
-                                     .columns = (size_t)gram_side(k, c),
+  assert(c <= r && r < second_moments_tiles(k));
+  const struct kernels_products p = {.a = {x + r * SECOND_MOMENTS_SIDE, 1, stride, false},
+                                     .b = {x + c * SECOND_MOMENTS_SIDE, 1, stride, false},
+                                     .rows = (size_t)second_moments_side(k, r),
+                                     .columns = (size_t)second_moments_side(k, c),
                                      .depth = rows};
   table()->gram_products(tile, p.columns, &p, scratch);
 }

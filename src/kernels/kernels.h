@@ -285,7 +285,7 @@ void kernels_products(double *c, size_t stride, const struct kernels_products *p
 // y[i] = fma(a, x[i], y[i])
 void kernels_add_scaled(double *y, const double *x, double a, size_t n);
 
-// Adds XᵀX of `rows` rows of X to tile (r, c) of the second moments of k columns (base/gram.h): x[i * stride + j],
+// Adds XᵀX of `rows` rows of X to tile (r, c) of the second moments of k columns (second_moments.h): x[i * stride + j],
 // j < k, floats; the products of floats are exact in double, so each step rounds the sum alone. Rows that come in
 // several calls give the bytes of one.
 void kernels_gram(double *tile, uint64_t k, uint64_t r, uint64_t c, const float *x, size_t stride,

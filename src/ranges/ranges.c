@@ -2,7 +2,7 @@
 // looking one up is a step or two; it is made anew when the list has grown to half of it.
 #include "ranges.h"
 
-#include "gram.h"
+#include "second_moments.h"
 
 void ranges_init(struct ranges *r) {
   *r = (struct ranges){
@@ -56,7 +56,7 @@ bool ranges_is_unfit(const struct ranges *r, struct span name) {
 }
 
 uint64_t ranges_gram_bytes(uint32_t k) {
-  return gram_elements(k) * sizeof(double);
+  return second_moments_elements(k) * sizeof(double);
 }
 
 static const char *const methods[] = {[RANGES_MINMAX] = "minmax",

@@ -3,7 +3,7 @@
 // quantize activations without running anything.
 //
 //   RANGES       JSON Lines of our own: a head, a line a value in the model's order, an end (below)
-//   RANGES.data  beside it, where there are Gram matrices: tiles of doubles (gram.h)
+//   RANGES.data  beside it, where there are Gram matrices: tiles of doubles (second_moments.h)
 //   CACHE        the calibration cache of onnxruntime.quantization: read and written
 //   TABLE        a calibration table of TensorRT: read
 //
@@ -61,7 +61,7 @@ struct ranges_value {
   const float *channel_least, *channel_most;
   const float *channel_mean; // of |x|
   // The Gram matrix of its rows, XᵀX with K = gram_k columns along the last axis: bytes [gram_at,
-  // gram_at + gram_bytes) of the companion, the tiles of the lower triangle, row of tiles by row, as gram.h has them.
+  // gram_at + gram_bytes) of the companion, the tiles of the lower triangle, row of tiles by row, as second_moments.h has them.
   // gram_k 0: there is none.
   uint32_t gram_k;
   uint64_t gram_rows; // of X

@@ -12,7 +12,7 @@
 // Files are opened once more: the companion of RANGES is no source of the run for being looked at here.
 #include "rank.h"
 
-#include "gram.h"
+#include "second_moments.h"
 #include "matmulnbits.h"
 #include "measure_weighed.h"
 #include "weighings.h"
@@ -390,18 +390,19 @@ static int by_cost(const void *pa, const void *pb) {
   return a->codes < b->codes ? -1 : a->codes > b->codes;
 }
 
-static void conclude(const struct execution *exec, struct rank *k, const struct weighed *found) {
+static void conclude(const struct execution *exec, struct rank *k,
+                     const struct output_error *found) {
   for (uint32_t i = 0; i < k->n_rows; i++) {
     struct rank_row *row = &k->rows[i];
-    const struct weighed *f = &found[i];
+    const struct output_error *f = &found[i];
     row->found = *f;
     row->has_step =
         row->by != RANK_WEIGHT && step_of(exec, k->products[row->product].value, &row->step);
     if (row->has_step) row->noise = row->tokens * row->step * row->step / 12 * f->plain;
-    row->weight_db = weighed_db(f->signal, f->error, f->nonfinite);
+    row->weight_db = output_error_db(f->signal, f->error, f->nonfinite);
     row->activation_db =
-        row->has_step ? weighed_db(f->signal, row->noise, f->nonfinite) : (double)NAN;
-    row->db = weighed_db(f->signal, f->error + row->noise, f->nonfinite);
+        row->has_step ? output_error_db(f->signal, row->noise, f->nonfinite) : (double)NAN;
+    row->db = output_error_db(f->signal, f->error + row->noise, f->nonfinite);
   }
   if (k->n_rows) qsort(k->rows, k->n_rows, sizeof *k->rows, by_cost);
 }
@@ -437,7 +438,7 @@ static int ask(struct asking *a, struct err *err) {
   struct rank *k = a->rank;
   struct measure_stats stats;
   struct measure_weighing *q = arena_alloc(&a->arena, (k->n_rows + (size_t)1) * sizeof *q);
-  struct weighed *found = arena_alloc(&a->arena, (k->n_rows + (size_t)1) * sizeof *found);
+  struct output_error *found = arena_alloc(&a->arena, (k->n_rows + (size_t)1) * sizeof *found);
   const uint32_t n_files = a->pipeline->files.n;
   a->files = arena_alloc(&a->arena, (n_files + (size_t)1) * sizeof *a->files);
   a->file_ids = arena_alloc(&a->arena, (n_files + (size_t)1) * sizeof *a->file_ids);

@@ -13,7 +13,7 @@
 #include "pipeline.h"
 #include "run_site.h"
 #include "table.h"
-#include "weighed.h"
+#include "output_error.h"
 
 // What an error was weighed by.
 enum rank_by { RANK_GRAM, RANK_CHANNELS, RANK_WEIGHT };
@@ -40,9 +40,9 @@ struct rank_product {
 struct rank_row {
   uint32_t product, codes, next; // next: row + 1 of the same product
   enum rank_by by;
-  const char *why;      // RANK_WEIGHT: a stable word for why there are no statistics
-  struct weighed found; // by the weight alone, if RANK_WEIGHT
-  double tokens;        // rows that G sums
+  const char *why;           // RANK_WEIGHT: a stable word for why there are no statistics
+  struct output_error found; // by the weight alone, if RANK_WEIGHT
+  double tokens;             // rows that G sums
   bool has_step;
   double step;  // of the activation's codes
   double noise; // squared error of the output that they give

@@ -264,7 +264,7 @@ uint32_t recipe_quantize(struct recipes *r, uint32_t of, const struct recipe_qua
 bool recipe_can_quantize(const struct recipes *r, uint32_t of, const struct recipe_quantization *q,
                          enum recipe_part part);
 // The same for formats with statistics (recipe_takes_gram). gram: the second moments of what the matrix is multiplied with,
-// K of it at most GRAM_MOST; rows: of NBITS_CLIPPED the scales that its rows were multiplied by, else NO_ID.
+// K of it at most SECOND_MOMENTS_MOST; rows: of NBITS_CLIPPED the scales that its rows were multiplied by, else NO_ID.
 struct recipe_statistics {
   uint32_t gram, rows;
 };

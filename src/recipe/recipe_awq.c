@@ -1,6 +1,6 @@
 // Recipes of scales that AWQ multiplies rows by: operands are the means of magnitudes, the second moments, and the
 // matrices that share the scales. How they are found is the evaluator's (eval_awq.c).
-#include "gram.h"
+#include "second_moments.h"
 #include "recipe_rows.h"
 
 #include <assert.h>
@@ -20,9 +20,9 @@ int recipe_awq_row_fits(const struct recipes *r, const struct recipe_asked *x, s
     return recipe_rows_bad(err, "scales rows by operands that are not statistics and matrices");
   const struct recipe *means = &r->rows[x->of[0]], *gram = &r->rows[x->of[1]];
   const uint64_t k = means->count;
-  if (means->dtype != DTYPE_FLOAT || means->rank != 1 || k < 1 || k > GRAM_MOST)
+  if (means->dtype != DTYPE_FLOAT || means->rank != 1 || k < 1 || k > SECOND_MOMENTS_MOST)
     return recipe_rows_bad(err, "scales rows by means that are not a list of up to 16384 floats");
-  if (gram->dtype != DTYPE_DOUBLE || gram->rank != 1 || gram->count != gram_elements(k))
+  if (gram->dtype != DTYPE_DOUBLE || gram->rank != 1 || gram->count != second_moments_elements(k))
     return recipe_rows_bad(err, "scales rows by second moments that do not fit their means");
   for (uint32_t i = 2; i < x->n_of; i++)
     if (!is_matrix(r, x->of[i], k))

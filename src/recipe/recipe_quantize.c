@@ -16,7 +16,7 @@
 // So the operand of a quantization in the table is read in the order of its storage wherever that
 // is possible, and equal codes have equal ids however they were asked for. What moves elements in
 // the result is then cheap: codes are a fraction of the elements.
-#include "gram.h"
+#include "second_moments.h"
 #include "recipe_rows.h"
 
 #include <assert.h>
@@ -222,8 +222,8 @@ bool recipe_can_quantize_by(const struct recipes *r, uint32_t of,
   const struct recipe *g = &r->rows[by->gram];
   if (!recipe_takes_gram(q->format) || !can_quantize(r, of, q, part)) return false;
   const uint64_t k = (uint64_t)recipe_dims(r, of)[q->axis];
-  if (k < 1 || k > GRAM_MOST || g->dtype != DTYPE_DOUBLE || g->rank != 1 ||
-      g->count != gram_elements(k))
+  if (k < 1 || k > SECOND_MOMENTS_MOST || g->dtype != DTYPE_DOUBLE || g->rank != 1 ||
+      g->count != second_moments_elements(k))
     return false;
   if (n_operands(q->format) < 3) return by->rows == NO_ID;
   if (by->rows == NO_ID) return false;

@@ -97,11 +97,11 @@ static int answer(void *ctx, const struct pass_question *q, struct pass_answer *
   struct pass_env *env = ctx;
   struct json_out j = {0};
   const bool multiples = strcmp(q->stage, FINDINGS_STAGE_MULTIPLES) == 0;
-  struct facts *facts = arena_zalloc(env->scratch, (q->n + (size_t)1) * sizeof *facts);
+  struct tensor_stats *facts = arena_zalloc(env->scratch, (q->n + (size_t)1) * sizeof *facts);
   (void)err;
   for (uint32_t i = 0; i < q->n; i++) {
     const uint32_t any = q->of[i] * 2654435761u;
-    facts[i] = facts_none(any >> 31);
+    facts[i] = tensor_stats_none(any >> 31);
     facts[i].elements = 100;
     facts[i].zeros = any >> 29 & 1;
     facts[i].nans = (any >> 27 & 3) == 0;

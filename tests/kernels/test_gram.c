@@ -1,6 +1,6 @@
 // Sums of products: every variant, over all sets of features, gives the bytes of single fused steps in the order of
 // k, however matrices lie and wherever they are cut; second moments are exact where nothing need be rounded.
-#include "gram.h"
+#include "second_moments.h"
 #include "guarded.h"
 
 enum { MOST = 640, CASES = 40, GRAM_K = 700, GRAM_ROWS = 9 };
@@ -96,23 +96,24 @@ static void test_add_scaled(void **state) {
 static float x[GRAM_ROWS * (GRAM_K + 5)];
 
 static void check_gram(void) {
-  static double tiles[GRAM_K * (GRAM_K + GRAM_SIDE)];
-  assert_true(gram_elements(GRAM_K) <= sizeof tiles / sizeof *tiles);
+  static double tiles[GRAM_K * (GRAM_K + SECOND_MOMENTS_SIDE)];
+  assert_true(second_moments_elements(GRAM_K) <= sizeof tiles / sizeof *tiles);
   memset(tiles, 0, sizeof tiles);
-  for (uint64_t r = 0; r < gram_tiles(GRAM_K); r++)
+  for (uint64_t r = 0; r < second_moments_tiles(GRAM_K); r++)
     for (uint64_t c = 0; c <= r; c++) {
-      double *tile = tiles + gram_at(GRAM_K, r, c);
+      double *tile = tiles + second_moments_at(GRAM_K, r, c);
       kernels_gram(tile, GRAM_K, r, c, x, GRAM_K + 5, 4, scratch);
       kernels_gram(tile, GRAM_K, r, c, x + 4 * (GRAM_K + 5), GRAM_K + 5, GRAM_ROWS - 4, scratch);
     }
   for (uint64_t i = 0; i < GRAM_K; i++)
     for (uint64_t j = 0; j <= i; j++) {
-      const uint64_t r = i / GRAM_SIDE, c = j / GRAM_SIDE;
+      const uint64_t r = i / SECOND_MOMENTS_SIDE, c = j / SECOND_MOMENTS_SIDE;
       double sum = 0;
       for (size_t t = 0; t < GRAM_ROWS; t++)
         sum += (double)x[t * (GRAM_K + 5) + i] * (double)x[t * (GRAM_K + 5) + j];
-      const double *tile = tiles + gram_at(GRAM_K, r, c);
-      const size_t side = (size_t)gram_side(GRAM_K, c), row = i % GRAM_SIDE, column = j % GRAM_SIDE;
+      const double *tile = tiles + second_moments_at(GRAM_K, r, c);
+      const size_t side = (size_t)second_moments_side(GRAM_K, c), row = i % SECOND_MOMENTS_SIDE,
+                   column = j % SECOND_MOMENTS_SIDE;
       assert_true(tile[row * side + column] == sum);
       if (r == c) assert_true(tile[column * side + row] == sum);
     }
@@ -127,16 +128,16 @@ static void test_tiles(void **state) {
 
 static void test_layout(void **state) {
   (void)state;
-  static const uint64_t sizes[] = {1, 7, 511, 512, 513, 1024, 1500, GRAM_MOST};
-  assert_int_equal(gram_elements(0), 0);
+  static const uint64_t sizes[] = {1, 7, 511, 512, 513, 1024, 1500, SECOND_MOMENTS_MOST};
+  assert_int_equal(second_moments_elements(0), 0);
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
     uint64_t at = 0;
-    for (uint64_t r = 0; r < gram_tiles(sizes[i]); r++)
+    for (uint64_t r = 0; r < second_moments_tiles(sizes[i]); r++)
       for (uint64_t c = 0; c <= r; c++) {
-        assert_int_equal(gram_at(sizes[i], r, c), at);
-        at += gram_side(sizes[i], r) * gram_side(sizes[i], c);
+        assert_int_equal(second_moments_at(sizes[i], r, c), at);
+        at += second_moments_side(sizes[i], r) * second_moments_side(sizes[i], c);
       }
-    assert_int_equal(gram_elements(sizes[i]), at);
+    assert_int_equal(second_moments_elements(sizes[i]), at);
   }
 }
 

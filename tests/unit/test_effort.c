@@ -3,7 +3,7 @@
 // come true within a factor of 1.5 from the first tenth of the time on. Counted in bytes it does not: that
 // is the control.
 #include "effort.h"
-#include "gram.h"
+#include "second_moments.h"
 #include "progress.h"
 #include "toy.h"
 
@@ -262,7 +262,7 @@ static void add_by_statistics(struct sim *s, bool awq, uint32_t *gram, uint32_t 
   s->ns = arena_alloc(&s->arena, 8 * sizeof *s->ns);
   toy_output(&s->p, "x.data");
   struct recipes *r = s->p.recipes;
-  const int64_t elements = (int64_t)gram_elements(K), rows = K, column[2] = {K, 1};
+  const int64_t elements = (int64_t)second_moments_elements(K), rows = K, column[2] = {K, 1};
   const struct piece piece = {.at = {.file = 0, .off = 0, .len = (uint64_t)elements * 8}};
   *gram = recipe_extent(r, DTYPE_DOUBLE, &elements, 1, ENCODING_RAW, &piece, 1, NULL);
   uint32_t weights[2] = {weight(r, UINT64_C(1) << 30), weight(r, UINT64_C(1) << 31)};
@@ -299,7 +299,7 @@ static void test_what_weights_wait_for(void **state) {
     const double wait = awq ? 0.055 * K * K * 10 * (2 * 512) : 0.055 * K * K * K / 6;
     assert_true(first - second > 0.999 * wait && first - second < 1.001 * wait);
     double done = 0;
-    const uint64_t steps = awq ? 2 * 512 : gram_all_steps(K);
+    const uint64_t steps = awq ? 2 * 512 : second_moments_all_steps(K);
     for (int i = 0; i < 4; i++) {
       const double more = effort_looked(&e, found, steps / 4);
       assert_true(more > 0.2499 * wait && more < 0.2501 * wait);

@@ -214,8 +214,8 @@ static void fold(struct kit *k, uint32_t bn, const struct folding *f) {
 // The normalizations of float16 that can be folded, in the order of the walk, and what becomes of them.
 struct ranges {
   TABLE(uint32_t, nodes);
-  TABLE(uint32_t, of); // weight and bias of each
-  struct facts *found; // NULL: nobody can be asked
+  TABLE(uint32_t, of);        // weight and bias of each
+  struct tensor_stats *found; // NULL: nobody can be asked
   uint32_t next;
 };
 
@@ -245,8 +245,8 @@ static bool in_range(struct ranges *r, uint32_t bn) {
   while (r->next < r->n_nodes && r->nodes[r->next] != bn)
     r->next++;
   for (uint32_t i = 0; i < 2 && r->next < r->n_nodes; i++) {
-    const struct facts *x = &r->found[2 * r->next + i];
-    if (!facts_finite(x) || x->most > most || x->least < -most) return false;
+    const struct tensor_stats *x = &r->found[2 * r->next + i];
+    if (!tensor_stats_finite(x) || x->most > most || x->least < -most) return false;
   }
   return r->next < r->n_nodes;
 }

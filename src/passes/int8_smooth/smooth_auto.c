@@ -124,11 +124,11 @@ static double width_of(const struct smooth_site *site) {
   return most > least ? (most - least) / fmax(most, -least) : 1;
 }
 
-static float best_of(const struct smooth_site *site, const struct facts *found) {
+static float best_of(const struct smooth_site *site, const struct tensor_stats *found) {
   uint32_t best = 0;
   double least = (double)INFINITY;
   for (uint32_t c = 0; c < CANDIDATES; c++) {
-    const struct facts *of = found + (size_t)c * PARTS;
+    const struct tensor_stats *of = found + (size_t)c * PARTS;
     const double width = of[WIDTH].least * width_of(site) / 255,
                  power = of[POWER].least * acos(-1) / 2,
                  error = width * width * of[WEIGHTS].least + of[STEPS].least / (127 * 127) * power;
@@ -157,7 +157,7 @@ int smooth_auto(struct smooth *s, struct err *err) {
       for (enum part p = WIDTH; p < PARTS; p++)
         *TABLE_PUSH(&asked, of) = of[c][p];
   }
-  struct facts *found = arena_zalloc(&s->arena, (asked.n_of + (size_t)1) * sizeof *found);
+  struct tensor_stats *found = arena_zalloc(&s->arena, (asked.n_of + (size_t)1) * sizeof *found);
   const int rc = asked.n_of ? findings_ask(s->k.env, asked.of, asked.n_of, false, found, err) : 0;
   for (uint32_t i = 0; i < asked.n_sites && rc == 0; i++) {
     struct smooth_site *site = &s->sites[asked.sites[i]];

@@ -41,7 +41,7 @@ struct parting {
   struct run *runs;
   uint32_t n, n_runs;
   uint32_t *of, *row; // what a stage is asked, and of which wish
-  struct facts *found;
+  struct tensor_stats *found;
   uint32_t n_of;
 };
 

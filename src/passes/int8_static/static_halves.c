@@ -96,7 +96,7 @@ static void ask_of(struct recipes *r, const struct static_bias_parts *p, const s
                         reach));
 }
 
-static bool is_wide(const struct asked *a, const struct facts *found) {
+static bool is_wide(const struct asked *a, const struct tensor_stats *found) {
   if (!a->is_one) return found[a->parts[0]].most > 0;
   const double product =
       int8_rounded(DTYPE_FLOAT16, found[a->parts[0]].most * found[a->parts[1]].most);
@@ -121,7 +121,7 @@ int static_find_wide(struct static_run *s, struct err *err) {
     asked[n].bias = i;
     ask_of(s->k.r, &p, &h, &q, &asked[n++]);
   }
-  struct facts *found = arena_zalloc(&a, (q.n_of + (size_t)1) * sizeof *found);
+  struct tensor_stats *found = arena_zalloc(&a, (q.n_of + (size_t)1) * sizeof *found);
   const int rc = n ? findings_ask(s->k.env, q.of, q.n_of, false, found, err) : 0;
   for (uint32_t i = 0; i < n && rc == 0; i++)
     s->biases[asked[i].bias].wide = is_wide(&asked[i], found);

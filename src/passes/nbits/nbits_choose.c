@@ -71,7 +71,7 @@ struct choosing {
   TABLE(uint32_t, questions);
   struct figures *answers;
   TABLE(uint32_t, pairs); // questions about the output: codes, and what they are weighed by
-  struct weighed *outputs;
+  struct output_error *outputs;
   struct arena arena;
 };
 
@@ -223,8 +223,8 @@ static int weigh(struct choosing *c, struct err *err) {
 
 static double db_of(const struct choosing *c, const struct option *o) {
   if (o->weighed == NO_ID) return figures_sqnr_db(&c->answers[o->figures]);
-  const struct weighed *w = &c->outputs[o->weighed];
-  return weighed_db(w->signal, w->error, w->nonfinite);
+  const struct output_error *w = &c->outputs[o->weighed];
+  return output_error_db(w->signal, w->error, w->nonfinite);
 }
 
 // What a budget makes small in sum: squared errors of weights, or with statistics shares of outputs that are error, since

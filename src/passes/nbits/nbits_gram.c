@@ -1,5 +1,5 @@
 // Statistics for gptq and awq: of each value that a weight is multiplied with, the tiles that calibration left in the
-// companion of RANGES (gram.h). They become operands of the recipes, as extents of a source beside the model:
+// companion of RANGES (second_moments.h). They become operands of the recipes, as extents of a source beside the model:
 //
 //   MatMul(x, W)    RANGES: x ──▶ {k, at, bytes} ──▶ extent of RANGES.data ──▶ quantize_by [W, XᵀX]
 //
@@ -16,7 +16,7 @@
 // weight that was rounded because nobody looked at its value is not what was asked for.
 #include "nbits.h"
 
-#include "gram.h"
+#include "second_moments.h"
 #include "int8.h"
 #include "ranges.h"
 #include "weighings.h"
@@ -126,10 +126,10 @@ static int find_one(struct finding *f, struct nbits_site *s, struct err *err) {
   uint64_t k, columns;
   if (!nbits_shape(m, s, &k, &columns))
     return err_set(err, ERR_MODEL, "the weight '%s' has no size", quote(model_name(m, s->name)).s);
-  if (k > GRAM_MOST) {
+  if (k > SECOND_MOMENTS_MOST) {
     err_fill(err, ERR_USAGE, "the weight '%s' has %llu rows, but %s supports at most %d",
              quote(model_name(m, s->name)).s, (unsigned long long)k,
-             matmulnbits_algorithm_name(s->scheme.algorithm), GRAM_MOST);
+             matmulnbits_algorithm_name(s->scheme.algorithm), SECOND_MOMENTS_MOST);
     return leave_out(f, s, err);
   }
   if (!v || v->gram_k == 0) return no_moments(f, s, x, err);
@@ -138,7 +138,7 @@ static int find_one(struct finding *f, struct nbits_site *s, struct err *err) {
   const struct piece piece = {.at = {.file = f->file, .off = v->gram_at, .len = v->gram_bytes},
                               .count = v->gram_bytes,
                               .checkpoint = NO_ID};
-  const int64_t elements = (int64_t)gram_elements(k);
+  const int64_t elements = (int64_t)second_moments_elements(k);
   s->statistics.gram =
       recipe_extent(f->w->k.r, DTYPE_DOUBLE, &elements, 1, ENCODING_RAW, &piece, 1, NULL);
   return 0;

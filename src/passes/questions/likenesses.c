@@ -5,7 +5,7 @@
 #include "answers.h"
 
 static void write_likeness(struct json_out *j, const void *row) {
-  const struct likeness *x = row;
+  const struct content_hash *x = row;
   json_put_hex(j, "sample", x->sample, DIGEST_BYTES);
   if (x->whole) json_put_hex(j, "all", x->all, DIGEST_BYTES);
 }
@@ -16,24 +16,25 @@ static bool read_digest(const struct json_value *v, uint8_t out[DIGEST_BYTES]) {
 }
 
 static bool read_likeness(const struct json_value *v, void *row) {
-  struct likeness *x = row;
+  struct content_hash *x = row;
   x->whole = json_get(v, "all") != NULL;
   return read_digest(json_get(v, "sample"), x->sample) &&
          (!x->whole || read_digest(json_get(v, "all"), x->all));
 }
 
-static const struct answer_form form = {.write = write_likeness, .read = read_likeness, .row_bytes = sizeof(struct likeness)};
+static const struct answer_form form = {
+    .write = write_likeness, .read = read_likeness, .row_bytes = sizeof(struct content_hash)};
 
 void likenesses_write(struct json_out *j, struct edits *e, const uint32_t *of, uint32_t n,
-                      const struct likeness *likenesses) {
+                      const struct content_hash *likenesses) {
   answers_write(&form, j, e, of, n, likenesses);
 }
 
-bool likenesses_read(struct span text, uint32_t n, struct likeness *out) {
+bool likenesses_read(struct span text, uint32_t n, struct content_hash *out) {
   return answers_read(&form, text, n, out);
 }
 
-int likenesses_ask(const struct pass_env *env, const uint32_t *of, uint32_t n, struct likeness *out,
-                   struct err *err) {
+int likenesses_ask(const struct pass_env *env, const uint32_t *of, uint32_t n,
+                   struct content_hash *out, struct err *err) {
   return answers_ask(&form, env, LIKENESSES_STAGE, of, n, out, err);
 }

@@ -5,23 +5,23 @@
 //   {"of":{…recipe…},"sample":"…","all":"…"}     "all" only where all of it was read
 //   …                                           a line a question, in order
 //
-// "sample" is the SHA-256 of LIKENESS_SAMPLE_BYTES of the elements, "all" that of all of them: known of
+// "sample" is the SHA-256 of CONTENT_HASH_SAMPLE_BYTES of the elements, "all" that of all of them: known of
 // those that have no more than that, and of those whose type, dims and sample are another's too.
 #ifndef WEIR_LIKENESSES_H
 #define WEIR_LIKENESSES_H
 
-#include "likeness.h"
+#include "content_hash.h"
 #include "pass.h"
 
 #define LIKENESSES_STAGE "equal"
 
 // Of n recipes, in their order: asks env->ask, which must not be NULL.
-int likenesses_ask(const struct pass_env *env, const uint32_t *of, uint32_t n, struct likeness *out,
-                   struct err *err);
+int likenesses_ask(const struct pass_env *env, const uint32_t *of, uint32_t n,
+                   struct content_hash *out, struct err *err);
 // The lines behind the head.
 void likenesses_write(struct json_out *j, struct edits *e, const uint32_t *of, uint32_t n,
-                      const struct likeness *likenesses);
+                      const struct content_hash *likenesses);
 // All of a text, with its head. False if it does not hold n answers; `out` may be NULL.
-bool likenesses_read(struct span text, uint32_t n, struct likeness *out);
+bool likenesses_read(struct span text, uint32_t n, struct content_hash *out);
 
 #endif

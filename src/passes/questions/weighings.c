@@ -3,10 +3,10 @@
 #include "weighings.h"
 
 #include "answers.h"
-#include "gram.h"
+#include "second_moments.h"
 
 static void write_weighed(struct json_out *j, const void *row) {
-  const struct weighed *w = row;
+  const struct output_error *w = row;
   json_put_double(j, "signal", w->signal);
   json_put_double(j, "error", w->error);
   json_put_double(j, "plain", w->plain);
@@ -14,7 +14,7 @@ static void write_weighed(struct json_out *j, const void *row) {
 }
 
 static bool read_weighed(const struct json_value *v, void *row) {
-  struct weighed *w = row;
+  struct output_error *w = row;
   return json_as_double(json_get(v, "signal"), &w->signal) &&
          json_as_double(json_get(v, "error"), &w->error) &&
          json_as_double(json_get(v, "plain"), &w->plain) &&
@@ -23,20 +23,20 @@ static bool read_weighed(const struct json_value *v, void *row) {
 
 static const struct answer_form form = {.write = write_weighed,
                                         .read = read_weighed,
-                                        .row_bytes = sizeof(struct weighed),
+                                        .row_bytes = sizeof(struct output_error),
                                         .pairs = true};
 
 void weighings_write(struct json_out *j, struct edits *e, const uint32_t *of, uint32_t n,
-                     const struct weighed *rows) {
+                     const struct output_error *rows) {
   answers_write(&form, j, e, of, n, rows);
 }
 
-bool weighings_read(struct span text, uint32_t n, struct weighed *out) {
+bool weighings_read(struct span text, uint32_t n, struct output_error *out) {
   return answers_read(&form, text, n, out);
 }
 
-int weighings_ask(const struct pass_env *env, const uint32_t *of, uint32_t n, struct weighed *out,
-                  struct err *err) {
+int weighings_ask(const struct pass_env *env, const uint32_t *of, uint32_t n,
+                  struct output_error *out, struct err *err) {
   return answers_ask(&form, env, WEIGHINGS_STAGE, of, n, out, err);
 }
 
@@ -51,8 +51,8 @@ static uint32_t along(struct recipes *r, uint32_t of, uint32_t axis, uint32_t ra
 
 uint32_t weighings_gram(struct recipes *r, uint32_t file, uint64_t at, uint32_t k, uint32_t axis,
                         uint32_t rank) {
-  const int64_t elements = (int64_t)gram_elements(k);
-  const uint64_t bytes = gram_elements(k) * sizeof(double);
+  const int64_t elements = (int64_t)second_moments_elements(k);
+  const uint64_t bytes = second_moments_elements(k) * sizeof(double);
   const struct piece piece = {
       .at = {.file = file, .off = at, .len = bytes}, .count = bytes, .checkpoint = NO_ID};
   return along(r, recipe_extent(r, DTYPE_DOUBLE, &elements, 1, ENCODING_RAW, &piece, 1, NULL), axis,

@@ -28,7 +28,7 @@ static struct rules_fact *fact_of(struct rules_run *run, uint32_t recipe) {
 }
 
 bool rules_facts(struct rules_run *run, const struct rules_value *v, bool multiples,
-                 struct facts *out) {
+                 struct tensor_stats *out) {
   if (!run->k.env->ask || run->options->once || !dtype_is_plain_number(rules_type_of(run, v).dtype))
     return false;
   const uint32_t recipe = rules_recipe_of(run, v);
@@ -84,7 +84,7 @@ static int ask(struct rules_run *run, bool multiples, bool *any, struct err *err
   struct arena scratch = {0};
   uint32_t *of = arena_alloc(&scratch, (run->n_asking + (size_t)1) * sizeof *of), n = 0;
   uint32_t *which = arena_alloc(&scratch, (run->n_asking + (size_t)1) * sizeof *which);
-  struct facts *found = arena_alloc(&scratch, (run->n_asking + (size_t)1) * sizeof *found);
+  struct tensor_stats *found = arena_alloc(&scratch, (run->n_asking + (size_t)1) * sizeof *found);
   for (uint32_t i = 0; i < run->n_asking; i++) {
     struct rules_fact *f = &run->facts[run->asking[i]];
     if (f->wants_multiples != multiples || (f->known && (!multiples || f->has_multiples))) continue;

@@ -308,7 +308,7 @@ static bool stays_in_type(struct rules_run *run, const struct rules_term *node,
                           const struct rules_type *t, uint64_t count) {
   struct rules_type type;
   struct span raw;
-  struct facts f;
+  struct tensor_stats f;
   double most = 0;
   if (rules_elements(run, &node->args[0], &type, &raw)) {
     for (uint64_t i = 0; i < raw.n / (dtype_bits(type.dtype) / 8); i++)

@@ -82,7 +82,7 @@ static bool sizes_at_hand(struct rules_run *run, const struct rules_value *v, st
 }
 
 static bool sizes_of(struct rules_run *run, const struct rules_value *v, struct sizes *s) {
-  struct facts f;
+  struct tensor_stats f;
   if (sizes_at_hand(run, v, s)) return true;
   if (!rules_facts(run, v, false, &f)) {
     *s = (struct sizes){1, 1};

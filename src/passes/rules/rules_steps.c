@@ -76,7 +76,7 @@ static struct rules_type typed(struct rules_run *run, enum dtype dtype, const in
 
 // Is a result that is not in memory free of NaNs, and of zeros where they count?
 static bool proved(struct rules_run *run, const struct rules_value *made, bool zeros) {
-  struct facts f;
+  struct tensor_stats f;
   if (!rules_facts(run, made, false, &f)) return run->assume == RULES_ASSUME_YES;
   return f.nans == 0 && !(zeros && f.zeros > 0);
 }
@@ -325,7 +325,7 @@ static bool any_zero(enum dtype t, const uint8_t *raw, uint64_t n) {
 
 // Can the other type, of integers or of floats, hold all floats of a constant that is not in memory?
 static bool in_range(struct rules_run *run, const struct rules_value *of, enum dtype to) {
-  struct facts f;
+  struct tensor_stats f;
   const bool real = dtype_is_plain_float(to);
   if (!real && (!dtype_is_integer(to) || dtype_bits(to) < 8)) return false;
   if (!rules_facts(run, of, false, &f)) return run->assume == RULES_ASSUME_YES;
@@ -337,7 +337,7 @@ static bool in_range(struct rules_run *run, const struct rules_value *of, enum d
       to == DTYPE_INT8 || to == DTYPE_INT16 || to == DTYPE_INT32 || to == DTYPE_INT64;
   const int bits = (int)dtype_bits(to);
   const double end = ldexp(1, is_signed ? bits - 1 : bits), first = is_signed ? -end : 0;
-  return facts_finite(&f) && f.least > first - 1 && f.most < end;
+  return tensor_stats_finite(&f) && f.least > first - 1 && f.most < end;
 }
 
 struct rules_value rules_step_cast(struct rules_run *run, const struct rules_value *of,
@@ -399,7 +399,7 @@ static enum exactness exactness_of(enum recipe_map_op op, bool *zeros) {
 // Does every element of an integer divisor have a quotient that the standard defines?
 static bool divides(struct rules_run *run, const struct rules_value *by) {
   struct array in;
-  struct facts f;
+  struct tensor_stats f;
   if (!array_of(run, by, &in)) {
     if (!rules_facts(run, by, false, &f)) return run->assume == RULES_ASSUME_YES;
     return f.zeros == 0 && (f.least > 0 || f.most < -1);

@@ -140,7 +140,7 @@ struct rules_value rules_call_signed(struct rules_run *run, const struct rules_v
 // The same of elements that are not at hand, by what is known of all of them.
 static struct rules_value all_of_large(struct rules_run *run, const struct rules_value *v,
                                        struct span sign, double wanted) {
-  struct facts f;
+  struct tensor_stats f;
   if (!rules_facts(run, v, false, &f)) return rules_assumed(run);
   if (f.elements == 0) return rules_int(1);
   const bool numbers = f.nans < f.elements; // there are some, from least to most
@@ -195,7 +195,7 @@ struct rules_value rules_call_identity(struct rules_run *run, const struct rules
   (void)n;
   struct rules_type t;
   struct span raw;
-  struct facts f;
+  struct tensor_stats f;
   if (!rules_is_constant(run, a)) return rules_int(0);
   t = rules_type_of(run, a);
   if (t.ranked && (t.rank < 2 || t.dims[t.rank - 1] != t.dims[t.rank - 2])) return rules_int(0);
@@ -230,7 +230,7 @@ struct rules_value rules_call_common_scale(struct rules_run *run, const struct r
   (void)n;
   struct rules_type t;
   struct span raw;
-  struct facts f;
+  struct tensor_stats f;
   t = rules_type_of(run, a);
   if (!rules_is_constant(run, a)) return rules_unknown();
   if (t.dtype != DTYPE_UNDEFINED && !dtype_is_plain_float(t.dtype)) return rules_int(1);
@@ -251,7 +251,7 @@ struct rules_value rules_call_common_scale(struct rules_run *run, const struct r
     if (x != 0) least = fmin(least, x), most = fmax(most, x);
   }
   for (uint64_t i = 0; most > 0 && i < count; i++)
-    if (!facts_multiple(rules_number_get(t.dtype, raw.at, i), least)) most = 0;
+    if (!tensor_stats_multiple(rules_number_get(t.dtype, raw.at, i), least)) most = 0;
   return most > 0 ? scale_of(t.dtype, least, most) : rules_int(1);
 }
 
@@ -262,11 +262,11 @@ struct rules_value rules_call_finite(struct rules_run *run, const struct rules_v
   struct span raw;
   if (a->kind == RULES_UNKNOWN) return *a;
   if (!rules_is_constant(run, a)) return rules_int(1); // one of its operands is none: nothing folds
-  struct facts f;
+  struct tensor_stats f;
   t = rules_type_of(run, a);
   if (t.dtype != DTYPE_UNDEFINED && !dtype_is_float(t.dtype)) return rules_int(1);
   if (!rules_elements(run, a, &t, &raw))
-    return rules_facts(run, a, false, &f) ? rules_int(facts_finite(&f)) : rules_assumed(run);
+    return rules_facts(run, a, false, &f) ? rules_int(tensor_stats_finite(&f)) : rules_assumed(run);
   const uint64_t count = raw.n / (dtype_bits(t.dtype) / 8);
   for (uint64_t i = 0; dtype_is_plain_float(t.dtype) && i < count; i++)
     if (!isfinite(rules_number_get(t.dtype, raw.at, i))) return rules_int(0);

@@ -18,7 +18,7 @@
 
 struct question {
   uint32_t recipe;
-  struct facts facts;
+  struct tensor_stats facts;
 };
 
 struct made {                        // a constant that took the place of another
@@ -184,7 +184,7 @@ static int ask(struct run *r, struct err *err) {
   struct arena *a = r->k.env->scratch;
   if (r->n_questions == 0) return 0;
   uint32_t *of = arena_alloc(a, r->n_questions * sizeof *of);
-  struct facts *found = arena_alloc(a, r->n_questions * sizeof *found);
+  struct tensor_stats *found = arena_alloc(a, r->n_questions * sizeof *found);
   for (uint32_t i = 0; i < r->n_questions; i++)
     of[i] = r->questions[i].recipe;
   if (findings_ask(r->k.env, of, r->n_questions, false, found, err)) return -1;

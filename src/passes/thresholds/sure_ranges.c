@@ -305,7 +305,7 @@ static int ask(struct sure_ranges *r, struct err *err) {
   const uint32_t n = r->n_constants;
   if (n == 0 || !k->env->ask) return 0;
   uint32_t *of = arena_alloc(k->env->scratch, n * sizeof *of);
-  struct facts *found = arena_zalloc(k->env->scratch, n * sizeof *found);
+  struct tensor_stats *found = arena_zalloc(k->env->scratch, n * sizeof *found);
   for (uint32_t i = 0; i < n; i++)
     of[i] = kit_recipe(k, r->constants[i]);
   if (findings_ask(k->env, of, n, false, found, err)) return -1;

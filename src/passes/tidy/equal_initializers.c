@@ -48,7 +48,7 @@ struct equal {
   TABLE(uint32_t, slots);     // hash table: group + 1, later member + 1
   TABLE(uint32_t, questions); // recipes
   TABLE(uint32_t, asked);     // by recipe: its question + 1
-  TABLE(struct likeness, answers);
+  TABLE(struct content_hash, answers);
 };
 
 static const struct model_tensor *tensor_of(const struct equal *q, const struct member *x) {
@@ -187,7 +187,7 @@ static int ask(struct equal *q, struct err *err) {
   for (uint32_t i = 0; i < q->n_members; i++) {
     struct member *x = &q->members[i];
     if (x->left || x->recipe == NO_ID || !q->asked[x->recipe]) continue;
-    const struct likeness *l = &q->answers[q->asked[x->recipe] - 1];
+    const struct content_hash *l = &q->answers[q->asked[x->recipe] - 1];
     if (!l->whole) continue; // nothing else is like it, but what has its recipe
     x->known = true;
     memcpy(x->content, l->all, sizeof x->content);

@@ -14,12 +14,12 @@
 
 #include <stdlib.h>
 
-enum { PIECES = 4, PIECE_BYTES = LIKENESS_SAMPLE_BYTES / PIECES };
+enum { PIECES = 4, PIECE_BYTES = CONTENT_HASH_SAMPLE_BYTES / PIECES };
 
 struct comparing {
   const struct recipes *r;
   const uint32_t *of;
-  struct likeness *out;
+  struct content_hash *out;
   const uint32_t *items; // of the turn: indexes of `of`
   bool all;              // the second turn
 };
@@ -30,7 +30,7 @@ static int add_range(struct measure_worker *w, struct digest *d, uint32_t recipe
   struct eval_task *t = eval_begin(w->ev, recipe, off, n, (struct eval_watcher){0});
   int rc = 0;
   while (n > 0 && rc == 0) {
-    const size_t now = (size_t)min_u64(n, LIKENESS_SAMPLE_BYTES);
+    const size_t now = (size_t)min_u64(n, CONTENT_HASH_SAMPLE_BYTES);
     if (measure_stopped(w)) return 1;
     rc = eval_read(t, off, buf, now, err);
     if (rc == 0) digest_add(d, buf, now);
@@ -44,7 +44,7 @@ static int add_range(struct measure_worker *w, struct digest *d, uint32_t recipe
 static int add_sample(struct measure_worker *w, struct digest *d, uint32_t recipe, uint64_t bytes,
                       uint8_t *buf, struct err *err) {
   int rc = 0;
-  if (bytes <= LIKENESS_SAMPLE_BYTES) return add_range(w, d, recipe, 0, bytes, buf, err);
+  if (bytes <= CONTENT_HASH_SAMPLE_BYTES) return add_range(w, d, recipe, 0, bytes, buf, err);
   for (uint64_t i = 0; i < PIECES && rc == 0; i++) {
     const uint64_t last = bytes - PIECE_BYTES;
     const uint64_t off = i == PIECES - 1 ? last : last / (PIECES - 1) * i;
@@ -55,7 +55,7 @@ static int add_sample(struct measure_worker *w, struct digest *d, uint32_t recip
 
 static int work(struct measure_worker *w, struct err *err) {
   const struct comparing *c = w->team->ctx;
-  uint8_t *buf = arena_alloc(&w->arena, LIKENESS_SAMPLE_BYTES);
+  uint8_t *buf = arena_alloc(&w->arena, CONTENT_HASH_SAMPLE_BYTES);
   struct digest *d = digest_new();
   uint64_t item;
   int rc = 0;
@@ -79,7 +79,7 @@ static int turn(struct comparing *c, const uint32_t *items, uint32_t n, struct s
   c->items = items;
   for (uint32_t i = 0; i < n; i++) {
     const uint64_t bytes = c->r->rows[c->of[items[i]]].bytes;
-    team.bytes_total += c->all ? bytes : min_u64(bytes, LIKENESS_SAMPLE_BYTES);
+    team.bytes_total += c->all ? bytes : min_u64(bytes, CONTENT_HASH_SAMPLE_BYTES);
   }
   return measure_team_run(&team, err);
 }
@@ -109,7 +109,7 @@ static uint32_t find_alike(struct comparing *c, uint32_t *items, uint32_t n, str
   for (uint32_t i = 1; i < n; i++)
     if (compare(&order[i - 1], &order[i], c) == 0) alike[order[i - 1]] = alike[order[i]] = true;
   for (uint32_t i = 0; i < n; i++) {
-    if (c->r->rows[c->of[i]].bytes <= LIKENESS_SAMPLE_BYTES) {
+    if (c->r->rows[c->of[i]].bytes <= CONTENT_HASH_SAMPLE_BYTES) {
       memcpy(c->out[i].all, c->out[i].sample, DIGEST_BYTES);
       c->out[i].whole = true;
     } else if (alike[i]) {
@@ -120,7 +120,7 @@ static uint32_t find_alike(struct comparing *c, uint32_t *items, uint32_t n, str
 }
 
 int measure_equal_run(const struct recipes *r, struct sources *s, const uint32_t *of, uint32_t n,
-                      const struct work_options *options, struct likeness *out,
+                      const struct work_options *options, struct content_hash *out,
                       struct measure_stats *stats, struct err *err) {
   struct arena arena = {0};
   struct comparing c = {.r = r, .of = of, .out = out};

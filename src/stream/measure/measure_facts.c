@@ -3,7 +3,7 @@
 //   tensor 0 │ part │ part │ … │  tensor 1 │ part │      items, 16 MiB each
 //              worker: read, widen to doubles, look ──▶ join, under the team's lock
 //
-// Parts are joined in whatever order they are done; nothing of a fact depends on it (facts.c). That all
+// Parts are joined in whatever order they are done; nothing of a fact depends on it (tensor_stats.c). That all
 // elements have the same bits is told by each part against the first element of its tensor, which it
 // reads anew: one element.
 //
@@ -26,7 +26,7 @@ struct item {
 struct looking {
   const struct recipes *r;
   const uint32_t *of;
-  struct facts *out;
+  struct tensor_stats *out;
   const struct item *items;
   bool second; // the turn
 };
@@ -48,7 +48,7 @@ static uint64_t side_of(const struct recipes *r, uint32_t recipe) {
   return (uint64_t)dims[x->rank - 1];
 }
 
-static void look(struct facts *f, const struct buffers *b, uint64_t first, uint64_t n,
+static void look(struct tensor_stats *f, const struct buffers *b, uint64_t first, uint64_t n,
                  uint64_t side, const uint8_t *element, size_t each) {
   f->elements += n;
   for (uint64_t i = 0; i < n; i++) {
@@ -74,7 +74,7 @@ static void look(struct facts *f, const struct buffers *b, uint64_t first, uint6
 
 // 1: told to stop, or it need not go on.
 static int look_at(struct measure_worker *w, const struct item *x, struct buffers *b,
-                   struct facts *f, struct err *err) {
+                   struct tensor_stats *f, struct err *err) {
   const struct looking *c = w->team->ctx;
   const uint32_t id = c->of[x->tensor];
   const struct recipe *row = &c->r->rows[id];
@@ -96,7 +96,7 @@ static int look_at(struct measure_worker *w, const struct item *x, struct buffer
       continue;
     }
     for (uint64_t i = 0; f->multiples && i < n; i++)
-      f->multiples = facts_multiple(b->wide[i], f->finest);
+      f->multiples = tensor_stats_multiple(b->wide[i], f->finest);
     if (!f->multiples) return 0;
   }
   return 0;
@@ -109,8 +109,8 @@ static int work(struct measure_worker *w, struct err *err) {
   int rc = 0;
   while (rc == 0 && measure_next(w, &item)) {
     const struct item *x = &c->items[item];
-    struct facts *out = &c->out[x->tensor];
-    struct facts f = facts_none(side_of(c->r, c->of[x->tensor]) > 0);
+    struct tensor_stats *out = &c->out[x->tensor];
+    struct tensor_stats f = tensor_stats_none(side_of(c->r, c->of[x->tensor]) > 0);
     pthread_mutex_lock(&w->team->mu);
     if (c->second) f = *out;
     pthread_mutex_unlock(&w->team->mu);
@@ -118,7 +118,7 @@ static int work(struct measure_worker *w, struct err *err) {
     rc = look_at(w, x, b, &f, err);
     pthread_mutex_lock(&w->team->mu);
     if (rc == 0 && c->second) out->multiples = out->multiples && f.multiples;
-    if (rc == 0 && !c->second) facts_join(out, &f);
+    if (rc == 0 && !c->second) tensor_stats_join(out, &f);
     pthread_mutex_unlock(&w->team->mu);
   }
   return rc < 0 ? -1 : 0;
@@ -147,17 +147,17 @@ static int turn(struct looking *c, uint32_t n, struct sources *s,
 }
 
 int measure_facts_run(const struct recipes *r, struct sources *s, const uint32_t *of, uint32_t n,
-                      bool multiples, const struct work_options *options, struct facts *out,
+                      bool multiples, const struct work_options *options, struct tensor_stats *out,
                       struct measure_stats *stats, struct err *err) {
   struct looking c = {.r = r, .of = of, .out = out};
   *stats = (struct measure_stats){0};
   for (uint32_t i = 0; i < n; i++)
-    out[i] = facts_none(side_of(r, of[i]) > 0);
+    out[i] = tensor_stats_none(side_of(r, of[i]) > 0);
   int rc = turn(&c, n, s, options, stats, err);
   if (rc || !multiples) return rc;
   c.second = true;
   for (uint32_t i = 0; i < n; i++)
     out[i].multiples = dtype_is_plain_float((enum dtype)r->rows[of[i]].dtype) &&
-                       facts_finite(&out[i]) && isfinite(out[i].finest);
+                       tensor_stats_finite(&out[i]) && isfinite(out[i].finest);
   return turn(&c, n, s, options, stats, err);
 }

@@ -2,7 +2,7 @@
 #ifndef WEIR_MEASURE_FACTS_H
 #define WEIR_MEASURE_FACTS_H
 
-#include "facts.h"
+#include "tensor_stats.h"
 #include "measure.h"
 
 // Can this recipe be asked about?
@@ -13,7 +13,7 @@ bool measure_facts_can(const struct recipes *r, uint32_t recipe);
 // false). `options` as for measure_run; a worker holds a buffer of 192 KiB besides. Afterwards the
 // sources are checked to be unchanged. ERR_RETRY after a stop.
 int measure_facts_run(const struct recipes *r, struct sources *s, const uint32_t *of, uint32_t n,
-                      bool multiples, const struct work_options *options, struct facts *out,
+                      bool multiples, const struct work_options *options, struct tensor_stats *out,
                       struct measure_stats *stats, struct err *err);
 
 #endif

@@ -14,7 +14,7 @@
 // taken in lines of 4096 elements.
 #include "measure_weighed.h"
 
-#include "gram.h"
+#include "second_moments.h"
 #include "kernels.h"
 #include "kernels_convert.h"
 #include "measure_parts.h"
@@ -98,7 +98,8 @@ bool measure_weighed_can(const struct recipes *r, uint32_t codes, uint32_t by) {
   const uint64_t k = (uint64_t)recipe_dims(r, of)[axis];
   if (is_packed(r, row) && recipe_quantization_of(r, row).axis != axis) return false;
   if (b->dtype == DTYPE_FLOAT) return b->count == k;
-  return b->dtype == DTYPE_DOUBLE && w->rank == 2 && k <= GRAM_MOST && b->count == gram_elements(k);
+  return b->dtype == DTYPE_DOUBLE && w->rank == 2 && k <= SECOND_MOMENTS_MOST &&
+         b->count == second_moments_elements(k);
 }
 
 // ---- what codes stand for ----------------------------------------------------------------------
@@ -314,9 +315,10 @@ static int take_difference(struct desk *d, struct question *x, uint64_t n, struc
 
 static void add_tile(struct desk *d, const struct question *x, const double *panel, uint64_t n,
                      uint64_t r, uint64_t c, double *sums) {
-  const size_t rows = (size_t)gram_side(x->k, r), depth = (size_t)gram_side(x->k, c);
+  const size_t rows = (size_t)second_moments_side(x->k, r),
+               depth = (size_t)second_moments_side(x->k, c);
   const struct kernels_products p = {.a = {d->tile, depth, 1, true},
-                                     .b = {panel + c * GRAM_SIDE, (size_t)x->k, 1, true},
+                                     .b = {panel + c * SECOND_MOMENTS_SIDE, (size_t)x->k, 1, true},
                                      .rows = rows,
                                      .columns = (size_t)n,
                                      .depth = depth};
@@ -324,18 +326,20 @@ static void add_tile(struct desk *d, const struct question *x, const double *pan
   kernels_products(d->products, (size_t)n, &p, d->scratch);
   for (size_t l = 0; l < rows; l++)
     for (uint64_t j = 0; j < n; j++)
-      sums[j] += (r == c ? 1 : 2) * panel[j * x->k + r * GRAM_SIDE + l] * d->products[l * n + j];
+      sums[j] +=
+          (r == c ? 1 : 2) * panel[j * x->k + r * SECOND_MOMENTS_SIDE + l] * d->products[l * n + j];
 }
 
 static int add_by_matrix(struct desk *d, struct question *x, uint64_t first, uint64_t n,
                          struct err *err) {
-  for (uint64_t r = 0; r < gram_tiles(x->k); r++)
+  for (uint64_t r = 0; r < second_moments_tiles(x->k); r++)
     for (uint64_t c = 0; c <= r; c++) {
-      const uint64_t bytes = gram_side(x->k, r) * gram_side(x->k, c) * sizeof(double);
+      const uint64_t bytes =
+          second_moments_side(x->k, r) * second_moments_side(x->k, c) * sizeof(double);
       if (measure_stopped(d->w))
         return err_set(err, ERR_RETRY, "interrupted while measuring weights");
-      if (recipe_read(d->w->ev, x->by, gram_at(x->k, r, c) * sizeof(double), d->tile, (size_t)bytes,
-                      err))
+      if (recipe_read(d->w->ev, x->by, second_moments_at(x->k, r, c) * sizeof(double), d->tile,
+                      (size_t)bytes, err))
         return -1;
       add_tile(d, x, d->error, n, r, c, x->error + first);
       if (x->same_as == NO_ID) add_tile(d, x, d->weight, n, r, c, x->signal + first);
@@ -414,8 +418,8 @@ static int work(struct measure_worker *w, struct err *err) {
   d.raw = malloc((size_t)max_u64(PIECE * sizeof(double), k * sizeof(float)));
   d.packed = malloc((size_t)packed);
   d.wide = malloc((size_t)max_u64(wide, columns) * sizeof *d.wide);
-  d.tile = malloc(GRAM_SIDE * GRAM_SIDE * sizeof *d.tile);
-  d.products = malloc((size_t)(GRAM_SIDE * columns) * sizeof *d.products);
+  d.tile = malloc(SECOND_MOMENTS_SIDE * SECOND_MOMENTS_SIDE * sizeof *d.tile);
+  d.products = malloc((size_t)(SECOND_MOMENTS_SIDE * columns) * sizeof *d.products);
   d.diagonal = malloc((size_t)k * sizeof *d.diagonal);
   d.weight = malloc((size_t)panel * sizeof *d.weight);
   d.error = malloc((size_t)panel * sizeof *d.error);
@@ -449,14 +453,14 @@ static double sum(const double *list, uint64_t n) {
   return all;
 }
 
-static void conclude(const struct weighing *all, struct weighed *out) {
+static void conclude(const struct weighing *all, struct output_error *out) {
   for (uint32_t i = 0; i < all->n; i++) {
     const struct question *x = &all->questions[i];
     const double *signal = x->same_as == NO_ID ? x->signal : all->questions[x->same_as].signal;
-    out[i] = (struct weighed){.signal = sum(signal, x->columns),
-                              .error = sum(x->error, x->columns),
-                              .plain = sum(x->plain, x->columns),
-                              .nonfinite = x->nonfinite};
+    out[i] = (struct output_error){.signal = sum(signal, x->columns),
+                                   .error = sum(x->error, x->columns),
+                                   .plain = sum(x->plain, x->columns),
+                                   .nonfinite = x->nonfinite};
   }
 }
 
@@ -469,7 +473,7 @@ static uint64_t item_bytes(const struct work_options *o) {
 
 int measure_weighed_run(struct recipes *r, struct sources *s, const struct measure_weighing *of,
                         uint32_t n, const struct work_options *options, struct eval_cache_file file,
-                        struct weighed *out, struct measure_stats *stats, struct err *err) {
+                        struct output_error *out, struct measure_stats *stats, struct err *err) {
   struct arena arena = {0};
   struct weighing all = {.n = n};
   struct measure_team team = {

@@ -4,14 +4,14 @@
 
 #include "eval_cache.h"
 #include "measure.h"
-#include "weighed.h"
+#include "output_error.h"
 
 // codes: of a QUANTIZE, QUANTIZE_BY or QUANTIZE_LINEAR row, also behind what only moves them. The weight W is the row's
 // operand; E is what it is less what codes, scales and zero points stand for.
 // by: what E is weighed by. Its dims have the operand's rank, and all of them but one are 1: that one is the axis
 // of W that is multiplied.
 //
-//   doubles, gram_elements(K) of them   G = XᵀX, of a matrix with K rows (axis 0) or columns (axis 1), as gram.h has it
+//   doubles, second_moments_elements(K) of them   G = XᵀX, of a matrix with K rows (axis 0) or columns (axis 1), as second_moments.h has it
 //   floats, K of them                   the diagonal of G; all other elements count as 0. Also of a Conv's weight [M,C,…], axis 1
 //   one float                           G is that times the identity: the weight alone
 struct measure_weighing {
@@ -27,6 +27,6 @@ bool measure_weighed_can(const struct recipes *r, uint32_t codes, uint32_t by);
 // sources are checked to be unchanged. ERR_RETRY after a stop, ERR_MODEL for a weight that cannot be quantized.
 int measure_weighed_run(struct recipes *r, struct sources *s, const struct measure_weighing *of,
                         uint32_t n, const struct work_options *options, struct eval_cache_file file,
-                        struct weighed *out, struct measure_stats *stats, struct err *err);
+                        struct output_error *out, struct measure_stats *stats, struct err *err);
 
 #endif

@@ -20,7 +20,7 @@
 //   AWQ's scales  20 K² n / 2       once for all weights of a value; n: columns of each that are tried
 #include "effort.h"
 
-#include "gram.h"
+#include "second_moments.h"
 
 #include <stdlib.h>
 
@@ -107,10 +107,10 @@ static uint64_t awq_columns(const struct recipes *r, uint32_t id) {
 }
 
 static uint64_t gram_rows(const struct recipes *r, uint32_t id) {
-  uint64_t low = 0, high = GRAM_MOST;
+  uint64_t low = 0, high = SECOND_MOMENTS_MOST;
   while (low < high) {
     const uint64_t mid = low + (high - low) / 2;
-    if (gram_elements(mid) < r->rows[id].count)
+    if (second_moments_elements(mid) < r->rows[id].count)
       low = mid + 1;
     else
       high = mid;
@@ -126,7 +126,8 @@ static double cost_of_wait(const struct recipes *r, uint32_t id) {
 }
 
 static uint64_t steps_of_wait(const struct recipes *r, uint32_t id) {
-  return r->rows[id].kind == RECIPE_AWQ ? awq_columns(r, id) : gram_all_steps(gram_rows(r, id));
+  return r->rows[id].kind == RECIPE_AWQ ? awq_columns(r, id)
+                                        : second_moments_all_steps(gram_rows(r, id));
 }
 
 // By segment, what it is the first to wait for; NULL: none waits.

@@ -7,7 +7,7 @@
 #include "eval.h"
 #include "eval_parts.h"
 #include "fake_io.h"
-#include "gram.h"
+#include "second_moments.h"
 #include "kernels.h"
 
 #include <float.h>
@@ -903,11 +903,11 @@ static void test_a_factor_needs_room(void **state) {
   struct eval *ev = NULL;
   struct err err = {0};
   uint8_t buf[64];
-  enum { K = GRAM_MOST, N = 16 };
+  enum { K = SECOND_MOMENTS_MOST, N = 16 };
   static const double one = 1;
   static const float w = 1;
   recipes_init(&r);
-  const int64_t elements = (int64_t)gram_elements(K), dims[2] = {K, N};
+  const int64_t elements = (int64_t)second_moments_elements(K), dims[2] = {K, N};
   const struct recipe_quantization q = {
       .format = FORMAT_NBITS_GPTQ, .bits = 4, .axis = 0, .block = 32};
   const struct recipe_statistics by = {

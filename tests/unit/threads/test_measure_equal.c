@@ -11,7 +11,7 @@
 #include <cmocka.h> // needs the four before it
 // clang-format on
 
-enum { SAMPLE = LIKENESS_SAMPLE_BYTES, LARGE = 1 << 20, ROOM = 8 << 20, MOST = 16 };
+enum { SAMPLE = CONTENT_HASH_SAMPLE_BYTES, LARGE = 1 << 20, ROOM = 8 << 20, MOST = 16 };
 
 struct fixture {
   struct toy toy;
@@ -20,7 +20,7 @@ struct fixture {
   uint8_t *data;
   uint64_t end;
   uint32_t of[MOST], n;
-  struct likeness out[MOST];
+  struct content_hash out[MOST];
 };
 
 static void open_fixture(struct fixture *f) {
@@ -77,7 +77,7 @@ static bool equal(const struct fixture *f, uint32_t i, uint32_t k) {
 static void test_what_is_read(void **state) {
   (void)state;
   struct fixture f;
-  struct likeness first[MOST];
+  struct content_hash first[MOST];
   open_fixture(&f);
   add(&f, LARGE, NO_ID);
   add(&f, LARGE, NO_ID);                          // equal

@@ -22,7 +22,7 @@ struct fixture {
   uint8_t *data;
   uint64_t end;
   uint32_t of[MOST], n;
-  struct facts out[MOST];
+  struct tensor_stats out[MOST];
 };
 
 static void open_fixture(struct fixture *f) {
@@ -89,14 +89,14 @@ static void test_what_is_found(void **state) {
   add(&f, DTYPE_FLOAT, 0, 7);
   assert_true(measure_facts_can(&f.r, f.of[0]));
   run(&f, false, 1);
-  const struct facts *x = f.out;
+  const struct tensor_stats *x = f.out;
   assert_int_equal(x[0].elements, 8);
   assert_int_equal(x[0].zeros, 2);
   assert_int_equal(x[0].nans, 1);
   assert_int_equal(x[0].infinities, 2);
   assert_true(x[0].least == -(double)INFINITY && x[0].most == (double)INFINITY);
   assert_true(x[0].finest == 0.25);
-  assert_false(x[0].alike || facts_finite(&x[0]));
+  assert_false(x[0].alike || tensor_stats_finite(&x[0]));
   assert_true(x[1].least == -128 && x[1].most == 127 && x[1].finest == 5);
   assert_true(x[2].most == 0x1p64 && x[2].least == 7);
   assert_true(x[3].alike && x[3].least == 1 && x[3].most == 1);
@@ -158,16 +158,16 @@ static void test_multiples(void **state) {
 static void test_which_quotients_are_whole(void **state) {
   (void)state;
   const double tenth = (double)0.1f;
-  assert_true(facts_multiple((double)(1234567 * 0.1f), tenth));
-  assert_true(facts_multiple(-(1 << 24) * 0x1p-100, 0x1p-100));
-  assert_true(facts_multiple(0, tenth));
-  assert_false(facts_multiple((1 << 24) * 0x1p-100 + 0x1p-99, 0x1p-100));
-  assert_false(facts_multiple(1, 2e-39));
-  assert_false(facts_multiple(1.4e-9, 1e-9));
-  assert_false(facts_multiple(1.00001, 1));
-  assert_false(facts_multiple(8000000.4, 1));
-  assert_false(facts_multiple((double)INFINITY, 1));
-  assert_false(facts_multiple((double)NAN, 1));
+  assert_true(tensor_stats_multiple((double)(1234567 * 0.1f), tenth));
+  assert_true(tensor_stats_multiple(-(1 << 24) * 0x1p-100, 0x1p-100));
+  assert_true(tensor_stats_multiple(0, tenth));
+  assert_false(tensor_stats_multiple((1 << 24) * 0x1p-100 + 0x1p-99, 0x1p-100));
+  assert_false(tensor_stats_multiple(1, 2e-39));
+  assert_false(tensor_stats_multiple(1.4e-9, 1e-9));
+  assert_false(tensor_stats_multiple(1.00001, 1));
+  assert_false(tensor_stats_multiple(8000000.4, 1));
+  assert_false(tensor_stats_multiple((double)INFINITY, 1));
+  assert_false(tensor_stats_multiple((double)NAN, 1));
 }
 
 int test_measure_facts(void) {

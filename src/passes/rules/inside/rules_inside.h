@@ -82,7 +82,7 @@ struct rules_term {
 struct rules_fact {
   uint32_t recipe;
   bool known, wants_multiples, has_multiples;
-  struct facts facts;
+  struct tensor_stats facts;
 };
 enum rules_assumption { RULES_ASSUME_NOTHING, RULES_ASSUME_YES, RULES_ASSUME_NO };
 
@@ -245,7 +245,7 @@ int rules_truth(const struct rules_value *v);
 // What holds of all elements of a constant that is not at hand. False: not known, or not yet (then it
 // is noted in `wanted`). `multiples`: whether they are multiples of the finest one too.
 bool rules_facts(struct rules_run *run, const struct rules_value *v, bool multiples,
-                 struct facts *out);
+                 struct tensor_stats *out);
 // What a question has for an answer that is not known: what is assumed, if anything.
 struct rules_value rules_assumed(const struct rules_run *run);
 // The condition of the match at hand is not known, and questions are wanted: would it hold if all of

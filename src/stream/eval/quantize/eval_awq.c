@@ -18,7 +18,7 @@
 #include "eval_moments.h"
 #include "eval_quantize.h"
 
-#include "gram.h"
+#include "second_moments.h"
 
 #include <errno.h>
 #include <math.h>
@@ -174,14 +174,16 @@ static void quantize(const struct finding *f, const struct columns *c, int i) {
 // Adds, by way and column, what tile (r, c) of G makes of the errors: twice where it stands for that above the diagonal
 // too.
 static void add_tile(struct finding *f, size_t n, uint64_t r, uint64_t c, double *sums) {
-  const size_t rows = (size_t)gram_side(f->k, r), depth = (size_t)gram_side(f->k, c);
+  const size_t rows = (size_t)second_moments_side(f->k, r),
+               depth = (size_t)second_moments_side(f->k, c);
   const size_t wide = WAYS * n;
-  const double *above = f->errors + r * GRAM_SIDE * wide;
-  const struct kernels_products p = {.a = {f->tile, depth, 1, true},
-                                     .b = {f->errors + c * GRAM_SIDE * wide, 1, wide, true},
-                                     .rows = rows,
-                                     .columns = wide,
-                                     .depth = depth};
+  const double *above = f->errors + r * SECOND_MOMENTS_SIDE * wide;
+  const struct kernels_products p = {
+      .a = {f->tile, depth, 1, true},
+      .b = {f->errors + c * SECOND_MOMENTS_SIDE * wide, 1, wide, true},
+      .rows = rows,
+      .columns = wide,
+      .depth = depth};
   memset(f->products, 0, rows * wide * sizeof *f->products);
   kernels_products(f->products, wide, &p, f->scratch);
   for (size_t l = 0; l < rows; l++)
@@ -194,13 +196,14 @@ static int look_at(struct finding *f, const struct columns *c, struct err *err) 
   if (read_panel(f, c, err) != 0) return -1;
   for (int i = 0; i < WAYS; i++)
     quantize(f, c, i);
-  for (uint64_t r = 0; r < gram_tiles(f->k); r++)
+  for (uint64_t r = 0; r < second_moments_tiles(f->k); r++)
     for (uint64_t k = 0; k <= r; k++) {
-      const uint64_t n = gram_side(f->k, r) * gram_side(f->k, k);
+      const uint64_t n = second_moments_side(f->k, r) * second_moments_side(f->k, k);
       if (eval_may_go_on(f->t->ev, err) != 0 ||
-          eval_elements(f->t, f->a.gram, gram_at(f->k, r, k), n, (uint8_t *)f->tile, err) != 0)
+          eval_elements(f->t, f->a.gram, second_moments_at(f->k, r, k), n, (uint8_t *)f->tile,
+                        err) != 0)
         return -1;
-      if (r == k) eval_moments_add(f->tile, (size_t)gram_side(f->k, r), f->ridge);
+      if (r == k) eval_moments_add(f->tile, (size_t)second_moments_side(f->k, r), f->ridge);
       add_tile(f, c->n, r, k, sums);
     }
   for (int i = 0; i < WAYS; i++)
@@ -253,7 +256,7 @@ static uint64_t row_bytes(const struct finding *f) {
 
 static int find(void *ctx, struct err *err) {
   struct finding *f = ctx;
-  const uint64_t side = gram_side(f->k, 0);
+  const uint64_t side = second_moments_side(f->k, 0);
   const uint64_t column = f->k * (8 * WAYS + 4) + 8 * WAYS * side + f->a.block * 4 + 8;
   f->wide = (size_t)min_u64(max_u64(WORK_BYTES / column, 1), 64);
   f->ways = malloc((size_t)(WAYS * f->k) * sizeof *f->ways);

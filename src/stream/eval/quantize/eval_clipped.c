@@ -16,7 +16,7 @@
 #include "eval_moments.h"
 #include "eval_whole.h"
 
-#include "gram.h"
+#include "second_moments.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -39,7 +39,7 @@ struct work {
 };
 
 uint64_t eval_clipped_column_bytes(const struct eval_quantize *z) {
-  const uint64_t whole = z->q.seen > 0 ? z->k + gram_side(z->k, 0) + z->block : 0;
+  const uint64_t whole = z->q.seen > 0 ? z->k + second_moments_side(z->k, 0) + z->block : 0;
   return 8 * (2 * z->block + 5 + whole);
 }
 
@@ -96,7 +96,8 @@ static void find_errors(const struct work *w, const struct eval_group *g, const 
 // What the group's block of the moments makes of its errors.
 static void multiply(const struct work *w, const struct eval_group *g) {
   const struct eval_whole *of = w->of;
-  const size_t n = of->n, side = (size_t)gram_side(of->z->k, g->first / GRAM_SIDE);
+  const size_t n = of->n,
+               side = (size_t)second_moments_side(of->z->k, g->first / SECOND_MOMENTS_SIDE);
   memset(w->products, 0, g->rows * n * sizeof *w->products);
   const struct kernels_products p = {.a = {w->tile + g->at * side + g->at, side, 1, true},
                                      .b = {w->errors, 1, n, true},
@@ -167,7 +168,8 @@ static void try_for_column(const struct work *w, const struct eval_group *g) {
 
 static void choose_for_column(const struct work *w, const struct eval_group *g) {
   const struct eval_whole *of = w->of;
-  const size_t n = of->n, side = (size_t)gram_side(of->z->k, g->first / GRAM_SIDE);
+  const size_t n = of->n,
+               side = (size_t)second_moments_side(of->z->k, g->first / SECOND_MOMENTS_SIDE);
   double *errors = rows_from(w->all, w, g->first + g->at);
   find_ranges(w, g);
   find_parameters(w, g, 1);
@@ -192,12 +194,14 @@ static void choose_for_column(const struct work *w, const struct eval_group *g) 
 static int begin_columns(const struct work *w, struct err *err) {
   const struct eval_whole *of = w->of;
   const uint64_t k = of->z->k;
-  for (uint64_t r = 0; r < gram_tiles(k); r++) {
-    const size_t rows = (size_t)gram_side(k, r);
-    if (eval_may_go_on(of->t->ev, err) != 0 || eval_whole_read(of, r * GRAM_SIDE, rows, err) != 0)
+  for (uint64_t r = 0; r < second_moments_tiles(k); r++) {
+    const size_t rows = (size_t)second_moments_side(k, r);
+    if (eval_may_go_on(of->t->ev, err) != 0 ||
+        eval_whole_read(of, r * SECOND_MOMENTS_SIDE, rows, err) != 0)
       return -1;
     for (size_t at = 0; at < rows; at += of->block) {
-      const struct eval_group g = {r * GRAM_SIDE, at, (size_t)min_u64(of->block, rows - at)};
+      const struct eval_group g = {r * SECOND_MOMENTS_SIDE, at,
+                                   (size_t)min_u64(of->block, rows - at)};
       find_ranges(w, &g);
       find_parameters(w, &g, 1);
       find_errors(w, &g, NULL, rows_from(w->all, w, g.first + g.at));
@@ -212,27 +216,29 @@ static int begin_columns(const struct work *w, struct err *err) {
 static int read_tile(const struct work *w, uint64_t r, uint64_t c, struct err *err) {
   const struct eval_whole *of = w->of;
   const uint64_t k = of->z->k;
-  return eval_elements(of->t, of->z->by.gram, gram_at(k, r, c), gram_side(k, r) * gram_side(k, c),
-                       (uint8_t *)w->tile, err);
+  return eval_elements(of->t, of->z->by.gram, second_moments_at(k, r, c),
+                       second_moments_side(k, r) * second_moments_side(k, c), (uint8_t *)w->tile,
+                       err);
 }
 
 // G e of the rows of tile r. The tile on the diagonal is then at hand.
 static int begin_sums(const struct work *w, uint64_t r, struct err *err) {
   const struct eval_whole *of = w->of;
-  const uint64_t k = of->z->k, tiles = gram_tiles(k);
-  const size_t rows = (size_t)gram_side(k, r);
+  const uint64_t k = of->z->k, tiles = second_moments_tiles(k);
+  const size_t rows = (size_t)second_moments_side(k, r);
   memset(w->sums, 0, rows * of->n * sizeof *w->sums);
   for (uint64_t i = 1; i <= tiles; i++) {
     const uint64_t c = (r + i) % tiles; // itself at last
-    const size_t depth = (size_t)gram_side(k, c);
+    const size_t depth = (size_t)second_moments_side(k, c);
     if (eval_may_go_on(of->t->ev, err) != 0 || read_tile(w, c < r ? r : c, c < r ? c : r, err) != 0)
       return -1;
     if (c == r) eval_moments_add(w->tile, rows, w->ridge);
-    const struct kernels_products p = {.a = {w->tile, c <= r ? depth : 1, c <= r ? 1 : rows, true},
-                                       .b = {rows_from(w->all, w, c * GRAM_SIDE), 1, of->n, true},
-                                       .rows = rows,
-                                       .columns = of->n,
-                                       .depth = depth};
+    const struct kernels_products p = {
+        .a = {w->tile, c <= r ? depth : 1, c <= r ? 1 : rows, true},
+        .b = {rows_from(w->all, w, c * SECOND_MOMENTS_SIDE), 1, of->n, true},
+        .rows = rows,
+        .columns = of->n,
+        .depth = depth};
     kernels_products(w->sums, of->n, &p, w->scratch);
   }
   return 0;
@@ -251,8 +257,8 @@ static void choose_for_group(const struct work *w, const struct eval_group *g) {
 static int quantize_tile(const struct work *w, uint64_t r, struct err *err) {
   const struct eval_whole *of = w->of;
   const bool whole = of->z->q.seen > 0;
-  const uint64_t first = r * GRAM_SIDE;
-  const size_t rows = (size_t)gram_side(of->z->k, r);
+  const uint64_t first = r * SECOND_MOMENTS_SIDE;
+  const size_t rows = (size_t)second_moments_side(of->z->k, r);
   if ((whole ? begin_sums(w, r, err) : read_tile(w, r, r, err)) != 0 ||
       eval_whole_read(of, first, rows, err) != 0)
     return -1;
@@ -269,7 +275,7 @@ static int quantize(struct work *w, struct err *err) {
   const struct eval_whole *of = w->of;
   if (!w->tile || !w->rows || !w->scratch) {
     err_errno(err, ENOMEM, ERR_NO_MEMORY, "no memory: a tile of second moments needs %zu bytes",
-              GRAM_SIDE * GRAM_SIDE * sizeof *w->tile);
+              SECOND_MOMENTS_SIDE * SECOND_MOMENTS_SIDE * sizeof *w->tile);
     return err_because(err, REASON_NO_MEMORY);
   }
   if (eval_elements(of->t, of->z->by.rows, 0, of->z->k, (uint8_t *)w->rows, err) != 0) return -1;
@@ -281,7 +287,7 @@ static int quantize(struct work *w, struct err *err) {
       (eval_moments_ridge(of->t, of->z->by.gram, of->z->k, of->z->q.seen, &w->ridge, err) != 0 ||
        begin_columns(w, err) != 0))
     return -1;
-  for (uint64_t r = 0; r < gram_tiles(of->z->k); r++)
+  for (uint64_t r = 0; r < second_moments_tiles(of->z->k); r++)
     if (quantize_tile(w, r, err) != 0) return -1;
   return 0;
 }

@@ -5,7 +5,7 @@
 // and its row of M is marked by a diagonal element below 0.
 //
 // With P that reverses rows, PHP = LLᵀ is Cholesky's factorization and M = PLᵀP: so tiles are found from the last row
-// of tiles to the first, in the places that the tiles of G have (gram.h), and there is no inverse:
+// of tiles to the first, in the places that the tiles of G have (second_moments.h), and there is no inverse:
 //
 //      c ─▶                     tile (r, c):  T = H(r, c) − Σ M(s, r)ᵀ M(s, c), s > r
 //   r  ■ ·                      on the diagonal, T = M(r, r)ᵀ M(r, r)
@@ -18,14 +18,14 @@
 #include "eval_factor.h"
 #include "eval_moments.h"
 
-#include "gram.h"
+#include "second_moments.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
 enum {
-  TILE_ELEMENTS = GRAM_SIDE * GRAM_SIDE,
+  TILE_ELEMENTS = SECOND_MOMENTS_SIDE * SECOND_MOMENTS_SIDE,
   STEP = 32, // rows that are solved together
   ALONE_BYTES = 128 << 20,
 };
@@ -36,7 +36,7 @@ static uint64_t unit_of(uint64_t r, uint64_t c) {
 }
 
 static uint64_t tile_elements(const struct eval_factor *f) {
-  const uint64_t side = gram_side(f->k, 0);
+  const uint64_t side = second_moments_side(f->k, 0);
   return side * side;
 }
 
@@ -47,7 +47,7 @@ static int no_memory(struct err *err) {
 }
 
 int eval_factor_open(struct eval_factor *f, const struct eval_quantize *z, struct err *err) {
-  const uint64_t n = gram_tiles(z->k);
+  const uint64_t n = second_moments_tiles(z->k);
   *f = (struct eval_factor){.k = z->k, .gram = z->by.gram};
   f->key =
       (struct eval_cache_key){.kind = EVAL_CACHE_FACTOR, .of = z->by.gram, .units = unit_of(n, 0)};
@@ -70,19 +70,19 @@ void eval_factor_close(struct eval_factor *f) {
 
 static void keep(const struct eval_task *t, struct eval_factor *f, uint64_t r, uint64_t c,
                  const double *tile) {
-  const size_t n = (size_t)(gram_side(f->k, r) * gram_side(f->k, c));
+  const size_t n = (size_t)(second_moments_side(f->k, r) * second_moments_side(f->k, c));
   if (f->all)
-    memcpy(f->all + gram_at(f->k, r, c), tile, n * sizeof *tile);
+    memcpy(f->all + second_moments_at(f->k, r, c), tile, n * sizeof *tile);
   else
     eval_cache_put(t->ev->cache, &f->key, unit_of(r, c), (const uint8_t *)tile, NULL);
 }
 
 static bool known(const struct eval_task *t, const struct eval_factor *f, uint64_t r, uint64_t c,
                   double *tile) {
-  const size_t n = (size_t)(gram_side(f->k, r) * gram_side(f->k, c));
+  const size_t n = (size_t)(second_moments_side(f->k, r) * second_moments_side(f->k, c));
   if (!f->all)
     return eval_cache_look(t->ev->cache, &f->key, unit_of(r, c), EVAL_CACHE_FIRST, (uint8_t *)tile);
-  memcpy(tile, f->all + gram_at(f->k, r, c), n * sizeof *tile);
+  memcpy(tile, f->all + second_moments_at(f->k, r, c), n * sizeof *tile);
   return true;
 }
 
@@ -98,8 +98,8 @@ struct finding {
 
 static int read_tile(const struct finding *x, uint64_t r, uint64_t c, double *out,
                      struct err *err) {
-  const uint64_t k = x->f->k, n = gram_side(k, r) * gram_side(k, c);
-  return eval_elements(x->t, x->f->gram, gram_at(k, r, c), n, (uint8_t *)out, err);
+  const uint64_t k = x->f->k, n = second_moments_side(k, r) * second_moments_side(k, c);
+  return eval_elements(x->t, x->f->gram, second_moments_at(k, r, c), n, (uint8_t *)out, err);
 }
 
 // The diagonal of H; below 0 where G has 0.
@@ -122,23 +122,24 @@ static int read_diagonal(const struct finding *x, struct err *err) {
 
 // H(r, c) into the tile.
 static int read_dampened(const struct finding *x, uint64_t r, uint64_t c, struct err *err) {
-  const uint64_t side = gram_side(x->f->k, r);
+  const uint64_t side = second_moments_side(x->f->k, r);
   if (read_tile(x, r, c, x->tile, err) != 0) return -1;
   for (uint64_t i = 0; r == c && i < side; i++)
-    x->tile[i * side + i] = fabs(x->diagonal[r * GRAM_SIDE + i]);
+    x->tile[i * side + i] = fabs(x->diagonal[r * SECOND_MOMENTS_SIDE + i]);
   return 0;
 }
 
 // The tile T on the diagonal becomes M(r, r), with zeros above its own diagonal.
 static int factor_tile(const struct finding *x, uint64_t r, struct err *err) {
-  const size_t n = (size_t)gram_side(x->f->k, r);
+  const size_t n = (size_t)second_moments_side(x->f->k, r);
   for (size_t k = n; k-- > 0;) {
     double *row = x->tile + k * n;
     if (!(row[k] > 0) || !isfinite(row[k]))
       return err_set(err, ERR_MODEL,
                      "the second moments of a value are not positive definite: their Cholesky "
                      "factorization has %g on its diagonal (element %llu of %llu)",
-                     row[k], (unsigned long long)(r * GRAM_SIDE + k), (unsigned long long)x->f->k);
+                     row[k], (unsigned long long)(r * SECOND_MOMENTS_SIDE + k),
+                     (unsigned long long)x->f->k);
     row[k] = sqrt(row[k]);
     for (size_t j = 0; j < k; j++)
       row[j] /= row[k];
@@ -147,13 +148,14 @@ static int factor_tile(const struct finding *x, uint64_t r, struct err *err) {
       kernels_add_scaled(x->tile + i * n, row, -row[i], i + 1);
   }
   for (size_t i = 0; i < n; i++)
-    if (x->diagonal[r * GRAM_SIDE + i] < 0) x->tile[i * n + i] *= -1;
+    if (x->diagonal[r * SECOND_MOMENTS_SIDE + i] < 0) x->tile[i * n + i] *= -1;
   return 0;
 }
 
 // The tile T left of the diagonal becomes M(r, c), by M(r, r): some rows at a time, from the last ones on.
 static void solve_tile(const struct finding *x, uint64_t r, uint64_t c) {
-  const size_t n = (size_t)gram_side(x->f->k, r), wide = (size_t)gram_side(x->f->k, c);
+  const size_t n = (size_t)second_moments_side(x->f->k, r),
+               wide = (size_t)second_moments_side(x->f->k, c);
   for (size_t end = n; end > 0;) {
     const size_t first = end > STEP ? end - STEP : 0;
     for (size_t k = end; k-- > first;) {
@@ -183,14 +185,14 @@ static bool look(struct finding *x, uint64_t r, uint64_t c, double *tile) {
 static int find_tile(struct finding *x, uint64_t r, uint64_t c, struct err *err) {
   const uint64_t k = x->f->k;
   if (eval_may_go_on(x->t->ev, err) != 0 || read_dampened(x, r, c, err) != 0) return -1;
-  for (uint64_t s = r + 1; s < gram_tiles(k); s++) {
+  for (uint64_t s = r + 1; s < second_moments_tiles(k); s++) {
     if (!look(x, s, r, x->own) || (c < r && !look(x, s, c, x->with))) return 0;
-    const size_t own = (size_t)gram_side(k, r), with = (size_t)gram_side(k, c);
+    const size_t own = (size_t)second_moments_side(k, r), with = (size_t)second_moments_side(k, c);
     const struct kernels_products p = {.a = {x->own, 1, own, true},
                                        .b = {c < r ? x->with : x->own, 1, with, true},
                                        .rows = own,
                                        .columns = with,
-                                       .depth = (size_t)gram_side(k, s),
+                                       .depth = (size_t)second_moments_side(k, s),
                                        .subtract = true};
     kernels_products(x->tile, with, &p, x->f->scratch);
   }
@@ -200,14 +202,14 @@ static int find_tile(struct finding *x, uint64_t r, uint64_t c, struct err *err)
     solve_tile(x, r, c);
   }
   keep(x->t, x->f, r, c, x->tile);
-  eval_looked(x->t->ev, x->f->gram, gram_steps(k, r, c));
+  eval_looked(x->t->ev, x->f->gram, second_moments_steps(k, r, c));
   return 0;
 }
 
 static int find_tiles(struct finding *x, struct err *err) {
   x->lost = false;
   if (read_diagonal(x, err) != 0) return -1;
-  for (uint64_t r = gram_tiles(x->f->k); r-- > 0;)
+  for (uint64_t r = second_moments_tiles(x->f->k); r-- > 0;)
     for (uint64_t c = r + 1; c-- > 0;) {
       if (find_tile(x, r, c, err) != 0) return -1;
       if (x->lost) return 0;
@@ -235,7 +237,7 @@ static bool is_found(void *ctx) {
 
 // All tiles in memory, where nobody keeps them: as far as that is little beside the memory of a run.
 static int find_alone(struct finding *x, struct err *err) {
-  const uint64_t bytes = gram_elements(x->f->k) * sizeof *x->f->all;
+  const uint64_t bytes = second_moments_elements(x->f->k) * sizeof *x->f->all;
   if (bytes > ALONE_BYTES) {
     err_fill(
         err, ERR_NOSPACE,

@@ -22,7 +22,7 @@
 #include "eval_factor.h"
 #include "eval_whole.h"
 
-#include "gram.h"
+#include "second_moments.h"
 
 // What a box is worked on with.
 struct work {
@@ -35,7 +35,7 @@ struct work {
 };
 
 uint64_t eval_gptq_column_bytes(const struct eval_quantize *z) {
-  return 8 * (z->k + gram_side(z->k, 0) + 2 * z->block);
+  return 8 * (z->k + second_moments_side(z->k, 0) + 2 * z->block);
 }
 
 // ---- a group -----------------------------------------------------------------------------------
@@ -111,18 +111,18 @@ static void quantize_row(const struct work *w, const struct group *g, size_t l) 
 
 // s of a tile of rows, from the tiles of rows before.
 static int begin_tile(struct work *w, uint64_t r, struct err *err) {
-  const size_t rows = (size_t)gram_side(w->of->z->k, r);
+  const size_t rows = (size_t)second_moments_side(w->of->z->k, r);
   memset(w->sums, 0, rows * w->of->n * sizeof *w->sums);
   for (uint64_t c = 0; c < r; c++) {
     if (eval_may_go_on(w->of->t->ev, err) != 0 ||
         eval_factor_tile(w->of->t, &w->factor, r, c, err) != 0)
       return -1;
     const struct kernels_products p = {
-        .a = {w->factor.tile, (size_t)gram_side(w->of->z->k, c), 1, true},
-        .b = {w->errors + c * GRAM_SIDE * w->of->n, 1, w->of->n, true},
+        .a = {w->factor.tile, (size_t)second_moments_side(w->of->z->k, c), 1, true},
+        .b = {w->errors + c * SECOND_MOMENTS_SIDE * w->of->n, 1, w->of->n, true},
         .rows = rows,
         .columns = w->of->n,
-        .depth = (size_t)gram_side(w->of->z->k, c)};
+        .depth = (size_t)second_moments_side(w->of->z->k, c)};
     kernels_products(w->sums, w->of->n, &p, w->factor.scratch);
   }
   return eval_factor_tile(w->of->t, &w->factor, r, r, err);
@@ -131,14 +131,14 @@ static int begin_tile(struct work *w, uint64_t r, struct err *err) {
 // A tile of rows takes as much as the tiles of M up to it: of n rows of tiles, r behind it, a share of (2r + 1) / n².
 static void tell(const struct work *w, uint64_t r) {
   const struct eval_quantize *z = w->of->z;
-  const double n = (double)gram_tiles(z->k), bytes = (double)(w->of->n * z->k * z->width);
+  const double n = (double)second_moments_tiles(z->k), bytes = (double)(w->of->n * z->k * z->width);
   eval_looked(w->of->t->ev, z->of, (uint64_t)(bytes * (double)(2 * r + 1) / (n * n)));
 }
 
 static int quantize_tile(struct work *w, uint64_t r, struct err *err) {
   const struct eval_whole *of = w->of;
-  const size_t rows = (size_t)gram_side(of->z->k, r);
-  const uint64_t first = r * GRAM_SIDE;
+  const size_t rows = (size_t)second_moments_side(of->z->k, r);
+  const uint64_t first = r * SECOND_MOMENTS_SIDE;
   if (begin_tile(w, r, err) != 0 || eval_whole_read(of, first, rows, err) != 0) return -1;
   for (size_t at = 0; at < rows; at += of->block) {
     const struct group g = {.g = {first, at, (size_t)min_u64(of->block, rows - at)},
@@ -163,7 +163,7 @@ int eval_gptq_fill(struct eval_whole *of, double *doubles, struct err *err) {
   w.free_sums = w.sums + of->n * of->side;
   w.free_errors = w.free_sums + of->n * of->block;
   int failed = eval_factor_open(&w.factor, of->z, err);
-  for (uint64_t r = 0; !failed && r < gram_tiles(of->z->k); r++)
+  for (uint64_t r = 0; !failed && r < second_moments_tiles(of->z->k); r++)
     failed = quantize_tile(&w, r, err);
   eval_factor_close(&w.factor);
   return failed ? -1 : 0;

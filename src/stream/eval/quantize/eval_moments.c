@@ -1,7 +1,7 @@
 // How far second moments are believed that are sums over few rows.
 #include "eval_moments.h"
 
-#include "gram.h"
+#include "second_moments.h"
 
 #include <math.h>
 
@@ -9,8 +9,8 @@ static const double part = 0.3;
 
 int eval_moments_at(struct eval_task *t, uint32_t gram, uint64_t k, uint64_t i, double *out,
                     struct err *err) {
-  const uint64_t r = i / GRAM_SIDE, in = i % GRAM_SIDE;
-  const uint64_t at = gram_at(k, r, r) + in * gram_side(k, r) + in;
+  const uint64_t r = i / SECOND_MOMENTS_SIDE, in = i % SECOND_MOMENTS_SIDE;
+  const uint64_t at = second_moments_at(k, r, r) + in * second_moments_side(k, r) + in;
   if (eval_elements(t, gram, at, 1, (uint8_t *)out, err) != 0) return -1;
   if (*out >= 0 && isfinite(*out)) return 0;
   return err_set(err, ERR_MODEL,

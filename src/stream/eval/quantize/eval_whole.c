@@ -3,12 +3,12 @@
 #include "eval_whole.h"
 
 #include "eval_figures.h"
-#include "gram.h"
+#include "second_moments.h"
 
 #include <math.h>
 
 static uint64_t tile_rows(const struct eval_quantize *z) {
-  return gram_side(z->k, 0);
+  return second_moments_side(z->k, 0);
 }
 
 // Those of bytes and floats are rounded up, so that arrays begin where they may.
@@ -99,7 +99,7 @@ static int read_rows(const struct eval_whole *w, uint64_t first, size_t rows, st
 
 // Columns of W that lie as rows: some of them, turned.
 static int read_turned(const struct eval_whole *w, uint64_t first, size_t rows, struct err *err) {
-  enum { LINE = GRAM_SIDE, LINES = 4 };
+  enum { LINE = SECOND_MOMENTS_SIDE, LINES = 4 };
   float some[LINES * LINE];
   for (size_t c = 0; c < w->n; c += LINES) {
     const struct eval_stretch s = {.first = (w->h->first + c) * w->z->k + first,

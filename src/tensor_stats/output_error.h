@@ -1,12 +1,12 @@
 // What an error of a weight costs the output of the node that multiplies with it.
-#ifndef WEIR_WEIGHED_H
-#define WEIR_WEIGHED_H
+#ifndef WEIR_OUTPUT_ERROR_H
+#define WEIR_OUTPUT_ERROR_H
 
 #include <math.h>
 #include <stdint.h>
 
 // W is the weight, E what its stored form is off by, G the second moments of the value that W is multiplied with.
-struct weighed {
+struct output_error {
   double signal; // tr(WᵀGW): the squared output
   double error;  // tr(EᵀGE): its squared error
   double plain;  // tr(WᵀW)
@@ -15,7 +15,7 @@ struct weighed {
 };
 
 // 10 log10(signal / error). INFINITY without an error; NaN where elements are not finite.
-static inline double weighed_db(double signal, double error, uint64_t nonfinite) {
+static inline double output_error_db(double signal, double error, uint64_t nonfinite) {
   if (nonfinite > 0) return (double)NAN;
   return error > 0 ? 10 * log10(signal / error) : (double)INFINITY;
 }

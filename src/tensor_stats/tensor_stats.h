@@ -2,12 +2,12 @@
 //
 // Elements of plain numbers (dtype.h) can be looked at. They are seen as doubles (64-bit integers
 // are rounded to them, which keeps their order).
-#ifndef WEIR_FACTS_H
-#define WEIR_FACTS_H
+#ifndef WEIR_TENSOR_STATS_H
+#define WEIR_TENSOR_STATS_H
 
 #include "dtype.h"
 
-struct facts {
+struct tensor_stats {
   uint64_t elements;
   uint64_t zeros, nans, infinities; // of either sign
   double least, most; // of those that are no NaN; infinity and -infinity if there are none
@@ -18,16 +18,16 @@ struct facts {
 };
 
 // Before anything is known of a tensor: `square` where its dims may be those of identity matrices.
-struct facts facts_none(bool square);
+struct tensor_stats tensor_stats_none(bool square);
 // Of the elements of both. Whether both are alike is the caller's to say (alike: each of its own).
-void facts_join(struct facts *to, const struct facts *more);
+void tensor_stats_join(struct tensor_stats *to, const struct tensor_stats *more);
 
-static inline bool facts_finite(const struct facts *f) {
+static inline bool tensor_stats_finite(const struct tensor_stats *f) {
   return f->nans == 0 && f->infinities == 0;
 }
 
 // Is x a whole multiple of u: is x / u a whole number to 1e-6 of it and to an eighth, and at most 2^24? Of larger quotients
 // of floats that says nothing: most of them are whole.
-bool facts_multiple(double x, double u);
+bool tensor_stats_multiple(double x, double u);
 
 #endif

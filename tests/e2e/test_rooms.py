@@ -1,0 +1,88 @@
+"""Walls that the build cannot draw: rooms of src print nothing, end nothing, and ask nobody for options (looked at in their
+objects), and none has more files than a person looks through."""
+
+import re
+import subprocess
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+from conftest import program
+
+ROOT = Path(__file__).resolve().parents[2]
+MOST_FILES = 25
+
+COMMAND_LINE = re.compile(r"(cli|cmd|report|render|help|html|hints|progress|stop)_[a-z_]+")
+PRINTS = {"printf", "vprintf", "puts", "putchar", "perror", "stdout", "stderr", "__printf_chk", "__vprintf_chk"}
+ENDS = {"exit", "_exit", "_Exit", "quick_exit", "signal", "sigaction", "fork", "vfork", "posix_spawn", "posix_spawnp", "system", "popen"}
+ENDS |= {"execv", "execve", "execvp", "execl", "execlp"}
+
+# Whose objects may, and why.
+ALLOWED = {
+    "edit.c": ({"stderr"}, "names the edit that broke its promise, before it aborts"),
+    "io_window.c": ({"signal", "sigaction"}, "a file that is cut under a map raises SIGBUS, which must be an error of that read"),
+    "ort_serve.c": ({"stderr"}, "weir-ort's own failure, before there is anybody to answer"),
+    "runtime_process.c": ({"posix_spawn"}, "starts weir-ort"),
+    "verify_wide.c": ({"fork", "_exit"}, "sites are looked at by processes of their own: inference belongs to one thread"),
+}
+
+
+def archives():
+    """Of the build that the tests' program is from, by CMake's names of rooms."""
+    found = sorted(Path(program("WEIR_FAULT_PROGRAM")).resolve().parents[1].glob("libweir_*.a"))
+    if not found:
+        pytest.skip("the program was not built here: there are no archives to look at")
+    return found
+
+
+def undefined(archive):
+    """By source file: the symbols that its object needs."""
+    symbols, member = defaultdict(set), None
+    lines = subprocess.run(["nm", "-u", archive], check=True, capture_output=True, text=True).stdout.splitlines()
+    for line in lines:
+        if line.endswith(".o:"):
+            member = line.removesuffix(".o:")
+        elif member and line.split():
+            symbols[member].add(line.split()[-1].split("@")[0])
+    return symbols
+
+
+def offences(symbols):
+    return {s for s in symbols if s in PRINTS | ENDS or COMMAND_LINE.fullmatch(s)}
+
+
+def of_rooms():
+    """Objects of rooms whose sources are still there: old archives stay in a build folder."""
+    sources = {path.name for path in (ROOT / "src").rglob("*.c")}
+    for archive in archives():
+        if archive.name in ("libweir_tools.a", "libweir_test_support.a"):
+            continue
+        for name, symbols in undefined(archive).items():
+            if name in sources:
+                yield name, symbols
+
+
+def test_rooms_print_nothing_and_end_nothing():
+    found = {name: offences(symbols) for name, symbols in of_rooms()}
+    assert len(found) > 500
+    assert {name: what for name, what in found.items() if what - ALLOWED.get(name, (set(), ""))[0]} == {}
+
+
+def test_no_exception_is_kept_in_vain():
+    found = {name: offences(symbols) for name, symbols in of_rooms()}
+    assert {name for name, (what, why) in ALLOWED.items() if not what <= found.get(name, set()) or not why} == set()
+
+
+def test_the_command_line_is_found_out():
+    """What may print and end is seen to: so it would be in a room."""
+    tools = [a for a in archives() if a.name == "libweir_tools.a"]
+    seen = set().union(*(offences(symbols) for symbols in undefined(tools[0]).values()))
+    assert {"puts", "stdout", "signal"} <= seen
+    assert any(COMMAND_LINE.fullmatch(s) for s in seen)
+
+
+def test_a_room_is_looked_through():
+    counts = {str(f.relative_to(ROOT)): sum(p.is_file() for p in f.iterdir()) for f in (ROOT / "src").rglob("*") if f.is_dir()}
+    assert len(counts) > 50
+    assert {folder: n for folder, n in counts.items() if n > MOST_FILES and "data" not in folder} == {}
