@@ -20,7 +20,7 @@ static bool strict(const struct pass_edits *pj) {
 }
 
 static void write_report(struct execution *exec, struct json_out *j) {
-  const struct pass_edits *pj = exec->ctx;
+  const struct pass_edits *pj = exec->forms.ctx;
   const struct pass_edits_counts n = pass_edits_count(pj, step_of(pj));
   const uint64_t held_back = pj->steps[step_of(pj)].held_back;
   json_put_uint(j, "converted", n.converted);
@@ -45,7 +45,7 @@ static void write_report(struct execution *exec, struct json_out *j) {
 }
 
 static void tell(struct execution *exec, struct run_summary *told) {
-  const struct pass_edits *pj = exec->ctx;
+  const struct pass_edits *pj = exec->forms.ctx;
   const struct pass_edits_counts n = pass_edits_count(pj, step_of(pj));
   render_passes_summary(exec, told);
   if (strict(pj))

@@ -19,7 +19,7 @@ static void tell(struct execution *exec, struct run_summary *told) {
 
 static int edit(struct execution *exec, void *ctx, struct err *err) {
   (void)ctx;
-  exec->tell = tell;
+  exec->forms.tell = tell;
   return execution_begin_edits(exec, "convert", "{}", err);
 }
 

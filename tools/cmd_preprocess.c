@@ -27,8 +27,8 @@ static bool any_converted(const struct pass_edits *pj) {
 
 // The nodes without a shape, as the last inference left them: --verbose.
 static void hint(struct execution *exec) {
-  const struct pass_edits *pj = exec->ctx;
-  const uint32_t verbose = ((const struct preprocessing *)exec->ctx)->verbose;
+  const struct pass_edits *pj = exec->forms.ctx;
+  const uint32_t verbose = ((const struct preprocessing *)exec->forms.ctx)->verbose;
   uint32_t last = NO_ID, shown = 0, more = 0;
   for (uint32_t i = 0; i < pj->pipeline.n_steps; i++)
     if (strcmp(pj->pipeline.steps[i].values.pass->name, "infer") == 0) last = i;
@@ -48,7 +48,7 @@ static void hint(struct execution *exec) {
 }
 
 static void tell(struct execution *exec, struct run_summary *told) {
-  const struct pass_edits *pj = exec->ctx;
+  const struct pass_edits *pj = exec->forms.ctx;
   render_passes_nodes(exec, told);
   if (exec->edits.n > 0 && !any_converted(pj)) told->did = "marked as preprocessed";
 }

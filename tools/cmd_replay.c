@@ -24,7 +24,7 @@ static int replay(struct execution *exec, struct replay_log *in, bool partial, s
   if (execution_begin_edits(exec, arena_string(&exec->arena, head->command),
                             json_take(&options, &exec->arena), err))
     return -1;
-  exec->tell = tell;
+  exec->forms.tell = tell;
   if (replay_log_lines(in, exec, partial, err) || execution_finish(exec, err)) return -1;
   // The data file is named after the .onnx, unless somebody named it.
   if (exec->plan.n_outputs > 1 && !exec->layout.data_name &&

@@ -128,8 +128,8 @@ static int open_samples(struct calibrate_job *j, struct err *err) {
 static const char *passes_json(struct calibrate_job *j) {
   struct pipeline *p = &j->pj.pipeline;
   if (p->n_steps == 0) return "[]";
-  j->exec.command = pipeline_command(p);
-  j->exec.options = pipeline_options(p);
+  j->exec.records.command = pipeline_command(p);
+  j->exec.records.options = pipeline_options(p);
   return execution_passes_json(&j->exec);
 }
 

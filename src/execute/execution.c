@@ -33,12 +33,12 @@ void execution_step(struct execution *exec, uint32_t step) {
 void execution_close(struct execution *exec) {
   execution_stage_end(exec, false);
   if (exec->request && watch_of(exec)->end) watch_of(exec)->end(watch_of(exec)->ctx);
-  record_file_drop(&exec->log);
-  record_file_drop(&exec->report_file);
-  record_file_drop(&exec->page_file);
-  record_file_drop(&exec->provenance_file);
-  census_free(&exec->census);
-  if (exec->said) run_report_free(exec->said);
+  record_file_drop(&exec->records.log);
+  record_file_drop(&exec->records.report);
+  record_file_drop(&exec->records.page);
+  record_file_drop(&exec->records.provenance);
+  census_free(&exec->reported.census);
+  if (exec->reported.said) run_report_free(exec->reported.said);
   if (exec->planned) plan_free(&exec->plan);
   edits_free(&exec->edits);
   recipes_free(&exec->recipes);
@@ -47,7 +47,7 @@ void execution_close(struct execution *exec) {
   seal_refers_done(&exec->out.refers);
   if (exec->out.dest >= 0) close(exec->out.dest);
   execution_output_remove_folder(exec);
-  digest_free(exec->log_digest);
+  digest_free(exec->records.log_digest);
   arena_free(&exec->arena);
   *exec = (struct execution){.out.dest = -1};
 }
@@ -66,8 +66,8 @@ void execution_warn(struct execution *exec, const char *fmt, ...) {
   vsnprintf(text, sizeof text, fmt, ap);
   va_end(ap);
   observer_notice(exec->request->observer, "%s", text);
-  if (exec->n_warnings < EXECUTION_WARNINGS_MAX)
-    exec->warnings[exec->n_warnings++] = arena_string(&exec->arena, span_str(text));
+  if (exec->outcome.n_warnings < EXECUTION_WARNINGS_MAX)
+    exec->outcome.warnings[exec->outcome.n_warnings++] = arena_string(&exec->arena, span_str(text));
 }
 
 bool execution_wants_report(const struct request *r) {
@@ -90,8 +90,8 @@ static struct commit in_place(const struct execution *exec) {
       .manifest = exec->wanted->manifest,
       .tensor_digests = exec->wanted->tensor_digests,
       .hash_inputs = exec->wanted->hash_inputs,
-      .edits_sha256 = exec->edits_sha256,
-      .layout_asked = exec->layout_asked,
+      .edits_sha256 = exec->records.edits_sha256,
+      .layout_asked = exec->records.layout_asked,
   };
 }
 
@@ -109,31 +109,31 @@ int execution_beside_bytes(const struct execution *exec, uint64_t *bytes, struct
 // As it is if another process completes the seal.
 static void write_kept_page(void *ctx, struct span_sink sink) {
   struct execution *exec = ctx;
-  const char *resumed = exec->resumed;
-  exec->resumed = "seal";
+  const char *resumed = exec->outcome.resumed;
+  exec->outcome.resumed = "seal";
   exec->request->render->page(execution_report(exec), sink);
-  exec->resumed = resumed;
+  exec->outcome.resumed = resumed;
 }
 
 static int seal(struct execution *exec, const struct execute_plan *c, struct staging *st,
                 struct err *err) {
   struct json_out report = {.indent = 2}, provenance = {.indent = 2};
-  if (exec->page_file.path) execution_report_take_digests(exec, st);
+  if (exec->records.page.path) execution_report_take_digests(exec, st);
   if (execution_wants_report(exec->request)) { // as it is if another process completes the seal
-    const char *resumed = exec->resumed;
-    exec->resumed = "seal";
+    const char *resumed = exec->outcome.resumed;
+    exec->outcome.resumed = "seal";
     exec->request->render->json(exec, &report);
-    exec->resumed = resumed;
+    exec->outcome.resumed = resumed;
     json_newline(&report);
   }
   struct commit x = in_place(exec);
   x.work = c->work;
   x.refers = &exec->out.refers;
   x.report = span_of(report.text, report.n);
-  if (exec->page_file.path) x.page = (struct kept_page){write_kept_page, exec};
-  if (exec->provenance_file.path) x.provenance = &provenance;
-  const int rc = commit_outputs(&x, st, &exec->unchanged, err);
-  exec->provenance = span_str(json_take(&provenance, &exec->arena));
+  if (exec->records.page.path) x.page = (struct kept_page){write_kept_page, exec};
+  if (exec->records.provenance.path) x.provenance = &provenance;
+  const int rc = commit_outputs(&x, st, &exec->outcome.unchanged, err);
+  exec->records.statement = span_str(json_take(&provenance, &exec->arena));
   json_done(&report);
   return rc;
 }
@@ -184,20 +184,20 @@ static int run_and_seal(struct execution *exec, struct err *err) {
     return -1;
   }
   if (made.how == STAGING_SEALED) {
-    exec->resumed = "seal";
+    exec->outcome.resumed = "seal";
     if (execute_plan_check_seal(&c.work, &made.st, err) || seal_finish(&made.st, &report, err))
       return -1;
     commit_say_left(exec->request->observer, &report);
     return 0;
   }
   const uint64_t taken_over = staging_done_bytes(&made.st, &exec->plan);
-  if (taken_over > 0) exec->resumed = "units";
+  if (taken_over > 0) exec->outcome.resumed = "units";
   rc = execution_stage_move(exec, &made.st, err);
   if (rc == 0) rc = execute_plan_run(&c, &made, err);
-  exec->stats = made.stats;
-  exec->all_made = made.all_made;
-  if (exec->all_made)
-    exec->n_errors = run_errors(&exec->plan, &made.st, &exec->arena, &exec->errors);
+  exec->outcome.stats = made.stats;
+  exec->outcome.all_made = made.all_made;
+  if (exec->outcome.all_made)
+    exec->outcome.n_errors = run_errors(&exec->plan, &made.st, &exec->arena, &exec->outcome.errors);
   if (rc == 0 && exec->watch.made) rc = exec->watch.made(exec->watch.ctx, exec, &made.st, err);
   if (rc == 0) rc = commit(exec, &made.st, err);
   if (rc == 0) rc = seal(exec, &c, &made.st, err);
@@ -222,8 +222,8 @@ static int give_orders(struct execution *exec, const struct staging *st, struct 
                                   .tensor_digests = x.tensor_digests,
                                   .hash_inputs = x.hash_inputs,
                                   .allow_links = exec->request->allow_links,
-                                  .edits_sha256 = exec->edits_sha256,
-                                  .layout_asked = exec->layout_asked,
+                                  .edits_sha256 = exec->records.edits_sha256,
+                                  .layout_asked = exec->records.layout_asked,
                                   .companions = companions};
   for (uint32_t i = 0; i < n; i++)
     if (sources_is_companion(exec->sources, i))
@@ -252,16 +252,16 @@ static int stage_plan(struct execution *exec, struct err *err) {
   }
   if (rc == 0) rc = execution_stage_move(exec, &made.st, err);
   if (rc == 0) rc = give_orders(exec, &made.st, err);
-  exec->staged = arena_printf(&exec->arena, "%s/%s", exec->out.folder, made.st.name);
-  if (strcmp(exec->out.folder, ".") == 0) exec->staged += 2;
-  exec->stats.units_skipped = staging_done_count(&made.st);
+  exec->outcome.staged = arena_printf(&exec->arena, "%s/%s", exec->out.folder, made.st.name);
+  if (strcmp(exec->out.folder, ".") == 0) exec->outcome.staged += 2;
+  exec->outcome.stats.units_skipped = staging_done_count(&made.st);
   staging_close(&made.st);
   return rc;
 }
 
 // Said last: before an error that ends the run it would only be in the way.
 static void warn_of_name(struct execution *exec) {
-  if (exec->refusal.kind != ERR_NONE || !str_ends(path_base(exec->in_path), ".onnx") ||
+  if (exec->outcome.refusal.kind != ERR_NONE || !str_ends(path_base(exec->in_path), ".onnx") ||
       str_ends(exec->out.onnx_name, ".onnx"))
     return;
   execution_warn(exec,
@@ -274,7 +274,7 @@ static void warn_of_data_names(struct execution *exec) {
   const uint32_t last = exec->plan.n_outputs - 2;
   const char *taken = exec->out.taken;
   if (!taken || !exec->layout.split || exec->layout.data_name || exec->plan.n_outputs == 1 ||
-      exec->refusal.kind != ERR_NONE)
+      exec->outcome.refusal.kind != ERR_NONE)
     return;
   char who[256];
   const char *own =
@@ -300,7 +300,7 @@ static void put_page(void *ctx, struct span piece) {
 }
 
 static int write_page(struct execution *exec, struct err *err) {
-  struct record_file *page = &exec->page_file;
+  struct record_file *page = &exec->records.page;
   if (!page->path) return 0;
   if (record_file_start(page, err)) return -1;
   exec->request->render->page(execution_report(exec), (struct span_sink){put_page, page});
@@ -309,17 +309,17 @@ static int write_page(struct execution *exec, struct err *err) {
 
 // Of a run that wrote its output.
 static int write_provenance(struct execution *exec, struct err *err) {
-  if (exec->provenance.n == 0) return 0;
-  return record_file_end(&exec->provenance_file, exec->provenance, err);
+  if (exec->records.statement.n == 0) return 0;
+  return record_file_end(&exec->records.provenance, exec->records.statement, err);
 }
 
 static int write_json_report(struct execution *exec, struct err *err) {
   int rc = 0;
-  if (exec->report_file.path) {
+  if (exec->records.report.path) {
     struct json_out report = {.indent = 2};
     exec->request->render->json(exec, &report);
     json_newline(&report);
-    rc = record_file_end(&exec->report_file, span_of(report.text, report.n), err);
+    rc = record_file_end(&exec->records.report, span_of(report.text, report.n), err);
     json_done(&report);
   }
   if (exec->request->shown.json) exec->request->render->print_report(exec);
@@ -329,34 +329,34 @@ static int write_json_report(struct execution *exec, struct err *err) {
 // A command that found nothing has nothing to write, but in the place of an older output.
 static bool stays_unwritten(const struct execution *exec) {
   struct stat at;
-  return exec->edits.n == 0 && exec->leaves_it && exec->leaves_it(exec) && !exec->request->plans &&
-         !exec->watch.planned && exec->refusal.kind == ERR_NONE &&
+  return exec->edits.n == 0 && exec->forms.leaves_it && exec->forms.leaves_it(exec) &&
+         !exec->request->plans && !exec->watch.planned && exec->outcome.refusal.kind == ERR_NONE &&
          (exec->wanted->inplace || exec->out.absent || !execution_output_there(exec, &at));
 }
 
 int execution_finish(struct execution *exec, struct err *err) {
   if (execution_prepare_plan(exec, err)) return -1;
-  exec->unwritten = stays_unwritten(exec);
+  exec->outcome.unwritten = stays_unwritten(exec);
   if (exec->request->dry_run || exec->request->records.report_html ||
       execution_is_for_packing(exec))
     execution_guess_packed(exec);
   if (exec->watch.planned && exec->watch.planned(exec->watch.ctx, exec, err)) return -1;
-  const bool writes = !exec->request->dry_run && !exec->unwritten;
+  const bool writes = !exec->request->dry_run && !exec->outcome.unwritten;
   if (writes) warn_of_data_names(exec);
   if (exec->request->plans && writes) {
     if (stage_plan(exec, err)) return -1;
   } else if (writes && run_and_seal(exec, err)) {
     // A run that looked at everything and then said no: the report has all of the reason.
     struct err ignored = {0};
-    if (!exec->all_made || err->kind != ERR_FAIL) return -1;
-    exec->refusal = *err;
+    if (!exec->outcome.all_made || err->kind != ERR_FAIL) return -1;
+    exec->outcome.refusal = *err;
     (void)write_json_report(exec, &ignored);
     (void)write_page(exec, &ignored);
     return -1;
   }
   if (exec->request->dry_run && execution_look_ahead(exec, err)) return -1;
   if (exec->request->dry_run) warn_of_data_names(exec);
-  if (!exec->unwritten) warn_of_name(exec);
+  if (!exec->outcome.unwritten) warn_of_name(exec);
   int rc = write_json_report(exec, err);
   if (rc == 0) rc = write_page(exec, err);
   if (rc == 0) rc = write_provenance(exec, err);
@@ -365,8 +365,8 @@ int execution_finish(struct execution *exec, struct err *err) {
   const bool beside = shown->json_alone && !execution_report(exec)->told.line;
   if (!beside && shown->lines) exec->request->render->print_lines(exec);
   if (rc) return -1;
-  if (exec->refusal.kind == ERR_NONE) return 0;
-  *err = exec->refusal;
+  if (exec->outcome.refusal.kind == ERR_NONE) return 0;
+  *err = exec->outcome.refusal;
   return -1;
 }
 

@@ -81,50 +81,34 @@ struct execution_render {
   void (*print_lines)(struct execution *exec);                         // for people
 };
 
-struct execution {
-  const struct request *request;
-  const struct request_output *wanted; // its first output
-  struct arena arena;
-  const char *in_path;
-  const char *replays; // the log that is replayed; NULL: none
-  struct execution_output out;
-  double began;       // on machine_clock
-  bool unwritten;     // nothing changed, and nobody asked for a copy
-  const char *staged; // then: the folder, as a path
-  enum io_mode mode;  // IO_AUTO: not chosen yet
-  uint64_t memory;
-  // what is prepared
-  struct sources *sources;
-  struct model model;
-  uint32_t flaws; // warnings of its structure as it was loaded
-  struct recipes recipes;
-  struct edits edits;
-  struct execution_stage *stages; // what was found before the edits (execution_stage.h), in order
-  struct artifact_cache kept;     // what of it may be taken from others
-  struct plan_layout layout;
-  struct plan plan;
-  bool planned;
-  uint64_t packed;         // bytes of the output after gzip -9, about; 0: not known, or nobody asks
-  uint64_t output_limit;   // bytes that all outputs together may have; 0: any
+// The records of a run, and what they begin with.
+struct execution_records {
+  const char *command; // as in the edit log's head and the plan's passes
+  const char *options; // canonical JSON object
+  struct digest *log_digest;
+  struct record_file log;        // --edit-log
+  struct record_file report;     // --report-json
+  struct record_file page;       // --report-html
+  struct record_file provenance; // --provenance
+  struct span statement;         // what goes to `provenance`, once the run is over; in the arena
+  const char *layout_asked;      // the layout, as in the log's head
+  char edits_sha256[DIGEST_HEX];
+};
+
+// How large the output may be, and is; and the memory that planning took. Bytes.
+struct execution_sizes {
+  uint64_t packed;         // of the output after gzip -9, about; 0: not known, or nobody asks
+  uint64_t output_limit;   // that all outputs together may have; 0: any
   bool smallest;           // nothing smaller could be picked for it
   const char *limit_hint;  // what would help where it is too small; may be NULL
   uint64_t index_bytes;    // arenas and tables once planned
   uint64_t planning_bytes; // the most that they held until then, and what stages answered
-  // records of it
-  const char *command; // as in the edit log's head and the plan's passes
-  const char *options; // canonical JSON object
-  struct digest *log_digest;
-  struct record_file log;             // --edit-log
-  struct record_file report_file;     // --report-json
-  struct record_file page_file;       // --report-html
-  struct record_file provenance_file; // --provenance
-  struct span provenance;             // what goes there, once the run is over; in the arena
-  bool
-      counted_before; // the model's operators and dtypes were counted, in `census`, as it was loaded
-  struct census census;
-  const char *layout_asked; // the same of the layout
-  char edits_sha256[DIGEST_HEX];
-  // what came of it
+};
+
+// What came of it.
+struct execution_outcome {
+  bool unwritten;     // nothing changed, and nobody asked for a copy
+  const char *staged; // a plan for others: its folder, as a path
   struct run_stats stats;
   struct run_error *errors; // of what the run quantized; in the arena
   uint32_t n_errors;
@@ -137,23 +121,60 @@ struct execution {
   bool no_such_output; // the model and its weights refuse it: no run would have these edits
   const char *warnings[EXECUTION_WARNINGS_MAX];
   uint32_t n_warnings;
-  // the command's part of the report: members of the top object, written in key order; may be NULL
+};
+
+// What the command adds to the forms that a run is shown in. Any may be NULL; texts are in the execution's arena.
+struct execution_forms {
+  // its part of the report: members of the top object, written in key order
   void (*report)(struct execution *exec, struct json_out *j);
-  bool plain_report; // nothing but the command's own members
-  // what it says for people; texts in exec->arena
-  void (*tell)(struct execution *exec, struct run_summary *told);
-  // prints what else could be done, before the lines that end a run; may be NULL
-  void (*hint)(struct execution *exec);
-  // of a run that changed nothing: does its output stay unwritten? NULL: no
-  bool (*leaves_it)(const struct execution *exec);
-  // prints what was asked for besides, before all other lines, also where --quiet leaves these out; may be NULL
+  bool plain; // the report has nothing but that part
+  void (*tell)(struct execution *exec, struct run_summary *told); // what it says for people
+  void (*hint)(
+      struct execution *exec); // prints what else could be done, before the lines that end a run
+  bool (*leaves_it)(const struct execution
+                        *exec); // of a run that changed nothing: does its output stay unwritten?
+  // prints what was asked for besides, before all other lines, also where --quiet leaves these out
   void (*print)(struct execution *exec);
-  // the command's part of what all reports are made of; may be NULL
-  void (*collect)(struct execution *exec, struct run_report *r);
-  struct run_report *said; // execution_report
+  void (*collect)(struct execution *exec,
+                  struct run_report *r); // its part of what all reports are made of
+  void *ctx;                             // the command's own
+};
+
+// What reports are made of (execution_report).
+struct execution_reported {
+  struct run_report *said; // NULL: nobody asked yet
+  bool
+      counted_before; // the model's operators and dtypes were counted, in `census`, as it was loaded
+  struct census census;
   // A verification's: where it puts what it finds, from its beginning; and that, once it ran. NULL: there is none.
   const struct verified *verifying, *verified;
-  void *ctx;                    // the command's own
+};
+
+struct execution {
+  const struct request *request;
+  const struct request_output *wanted; // its first output
+  struct arena arena;
+  const char *in_path;
+  const char *replays; // the log that is replayed; NULL: none
+  struct execution_output out;
+  double began;      // on machine_clock
+  enum io_mode mode; // IO_AUTO: not chosen yet
+  uint64_t memory;
+  struct sources *sources;
+  struct model model;
+  uint32_t flaws; // warnings of its structure as it was loaded
+  struct recipes recipes;
+  struct edits edits;
+  struct execution_stage *stages; // what was found before the edits (execution_stage.h), in order
+  struct artifact_cache kept;     // what of it may be taken from others
+  struct plan_layout layout;
+  struct plan plan;
+  bool planned;
+  struct execution_records records;
+  struct execution_sizes sizes;
+  struct execution_outcome outcome;
+  struct execution_forms forms;
+  struct execution_reported reported;
   struct execution_watch watch; // another one, of the command that makes the edits (weir rebuild)
 };
 
@@ -192,7 +213,7 @@ void execution_close(struct execution *exec);
 // closes. prepare_plan: the end of the edits, and the plan: exec->plan, its file and the log are whole. Neither is
 // written for a dry run that the model and its weights refuse: they would be of no run.
 int execution_load(struct execution *exec, struct err *err);
-// Of exec->command and exec->options: what was asked for, as plans have it. In the arena.
+// Of exec->records.command and exec->records.options: what was asked for, as plans have it. In the arena.
 const char *execution_passes_json(struct execution *exec);
 int execution_prepare_plan(struct execution *exec, struct err *err);
 
@@ -240,7 +261,7 @@ void execution_warn(struct execution *exec, const char *fmt, ...)
 int execution_refused(struct execution *exec, const struct err *why, struct err *err);
 int execution_refused_anywhere(struct execution *exec, const struct err *why, struct err *err);
 int execution_look_ahead(struct execution *exec, struct err *err);
-// execution_packed.c: fills in exec->packed from samples of what the plan makes. Never fails.
+// execution_packed.c: fills in exec->sizes.packed from samples of what the plan makes. Never fails.
 void execution_guess_packed(struct execution *exec);
 // Are there weights with few distinct values (shrink --method float_weights), which are smaller in nothing else?
 bool execution_is_for_packing(const struct execution *exec);

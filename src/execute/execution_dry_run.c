@@ -21,14 +21,14 @@ int execution_refused(struct execution *exec, const struct err *why, struct err 
     *err = *why;
     return -1;
   }
-  if (exec->refusal.kind == ERR_NONE && !exec->out.absent) exec->refusal = *why;
+  if (exec->outcome.refusal.kind == ERR_NONE && !exec->out.absent) exec->outcome.refusal = *why;
   return 0;
 }
 
 int execution_refused_anywhere(struct execution *exec, const struct err *why, struct err *err) {
   if (execution_refused(exec, why, err)) return -1;
-  if (exec->refusal.kind == ERR_NONE) exec->refusal = *why;
-  exec->no_such_output = true;
+  if (exec->outcome.refusal.kind == ERR_NONE) exec->outcome.refusal = *why;
+  exec->outcome.no_such_output = true;
   return 0;
 }
 
@@ -42,23 +42,25 @@ int execution_look_ahead(struct execution *exec, struct err *err) {
   if (execution_beside_bytes(exec, &options.beside_bytes, err)) return -1;
   if (execution_choose_io(exec, &why) && execution_refused(exec, &why, err)) return -1;
   why = (struct err){0};
-  exec->ahead.output_exists = !exec->out.absent && execution_output_there(exec, &at);
-  exec->ahead.folder_writable = faccessat(exec->out.dest, ".", W_OK | X_OK, AT_EACCESS) == 0;
-  if (staging_foresee(&exec->plan, &options, &exec->ahead.space, &why) && exec->mode != IO_NULL &&
-      execution_refused(exec, &why, err))
+  exec->outcome.ahead.output_exists = !exec->out.absent && execution_output_there(exec, &at);
+  exec->outcome.ahead.folder_writable =
+      faccessat(exec->out.dest, ".", W_OK | X_OK, AT_EACCESS) == 0;
+  if (staging_foresee(&exec->plan, &options, &exec->outcome.ahead.space, &why) &&
+      exec->mode != IO_NULL && execution_refused(exec, &why, err))
     return -1;
   why = (struct err){0};
   const struct work_options run = {
       .jobs = exec->request->limits.jobs, .memory = exec->memory, .mode = exec->mode};
-  if (run_foresee(&exec->plan, &run, &exec->stats.jobs, &why))
+  if (run_foresee(&exec->plan, &run, &exec->outcome.stats.jobs, &why))
     return execution_refused(exec, &why, err);
   return 0;
 }
 
 uint64_t execution_index_peak(const struct execution *exec) {
-  if (exec->stages) return max_u64(exec->planning_bytes, exec->index_bytes);
-  const uint64_t before = exec->planning_bytes; // there --memory is not in use yet
-  return before > exec->index_bytes + exec->memory ? before - exec->memory : exec->index_bytes;
+  if (exec->stages) return max_u64(exec->sizes.planning_bytes, exec->sizes.index_bytes);
+  const uint64_t before = exec->sizes.planning_bytes; // there --memory is not in use yet
+  return before > exec->sizes.index_bytes + exec->memory ? before - exec->memory
+                                                         : exec->sizes.index_bytes;
 }
 
 uint64_t execution_memory_limit(const struct execution *exec) {

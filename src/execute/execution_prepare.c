@@ -69,8 +69,8 @@ int execution_open(struct execution *exec, const struct request *request, struct
   if (rc == 0) rc = execution_output_open(exec, err);
   if (rc == 0 && execution_output_check(exec, &why)) rc = execution_refused(exec, &why, err);
   if (rc == 0 && request->records.report_html) {
-    census_count(&exec->census, &exec->model, CENSUS_BEFORE);
-    exec->counted_before = true;
+    census_count(&exec->reported.census, &exec->model, CENSUS_BEFORE);
+    exec->reported.counted_before = true;
   }
   if (rc) execution_close(exec);
   return rc;
@@ -80,10 +80,10 @@ int execution_open(struct execution *exec, const struct request *request, struct
 
 static int log_sink(void *ctx, struct span line) {
   struct execution *exec = ctx;
-  digest_add(exec->log_digest, line.at, line.n);
+  digest_add(exec->records.log_digest, line.at, line.n);
   const struct execution_watch *watch = exec->request->watch;
   if (watch && watch->line) watch->line(watch->ctx, line);
-  return record_file_is_open(&exec->log) ? record_file_add(&exec->log, line) : 0;
+  return record_file_is_open(&exec->records.log) ? record_file_add(&exec->records.log, line) : 0;
 }
 
 // Only of what is written: a dry run has none.
@@ -96,7 +96,7 @@ static int open_provenance(struct execution *exec, struct err *err) {
     return err_hint(err, "leave out one of them");
   }
   return exec->request->dry_run ? record_file_foresee(path, err)
-                                : record_file_reserve(&exec->provenance_file, path,
+                                : record_file_reserve(&exec->records.provenance, path,
                                                       exec->request->observer, &exec->arena, err);
 }
 
@@ -111,13 +111,13 @@ static int open_records(struct execution *exec, struct err *err) {
     return -1;
   const char *artifacts = exec->request->records.artifacts;
   if (artifacts && !exec->request->dry_run && artifact_cache_make(artifacts, err)) return -1;
-  if (log && record_file_open(&exec->log, log, exec->request->observer, &exec->arena, err))
+  if (log && record_file_open(&exec->records.log, log, exec->request->observer, &exec->arena, err))
     return -1;
-  if (report &&
-      record_file_reserve(&exec->report_file, report, exec->request->observer, &exec->arena, err))
+  if (report && record_file_reserve(&exec->records.report, report, exec->request->observer,
+                                    &exec->arena, err))
     return -1;
   if (page &&
-      record_file_reserve(&exec->page_file, page, exec->request->observer, &exec->arena, err))
+      record_file_reserve(&exec->records.page, page, exec->request->observer, &exec->arena, err))
     return -1;
   return open_provenance(exec, err);
 }
@@ -125,10 +125,10 @@ static int open_records(struct execution *exec, struct err *err) {
 int execution_begin_edits(struct execution *exec, const char *command, const char *options,
                           struct err *err) {
   struct json_out layout = {0};
-  exec->command = command;
-  exec->options = options;
-  exec->log_digest = digest_new();
-  digest_start(exec->log_digest);
+  exec->records.command = command;
+  exec->records.options = options;
+  exec->records.log_digest = digest_new();
+  digest_start(exec->records.log_digest);
   if (execution_check_data_file(exec, err) || execution_check_files(exec, err) ||
       open_records(exec, err))
     return -1;
@@ -137,22 +137,22 @@ int execution_begin_edits(struct execution *exec, const char *command, const cha
   exec->edits.sink = log_sink;
   exec->edits.sink_ctx = exec;
   execution_layout_write(&exec->layout, &layout);
-  exec->layout_asked = json_take(&layout, &exec->arena);
+  exec->records.layout_asked = json_take(&layout, &exec->arena);
   const struct edit_log_head head = {.command = command,
                                      .options = options,
-                                     .layout = exec->layout_asked,
+                                     .layout = exec->records.layout_asked,
                                      .output = exec->out.onnx_name};
   return edit_log_begin(&exec->edits, &head, err);
 }
 
 int execution_begin_again(struct execution *exec, struct err *err) {
   const struct load_options load = {.warnings = &exec->flaws};
-  record_file_drop(&exec->log);
-  record_file_drop(&exec->report_file);
-  record_file_drop(&exec->page_file);
-  record_file_drop(&exec->provenance_file);
-  digest_free(exec->log_digest);
-  exec->log_digest = NULL;
+  record_file_drop(&exec->records.log);
+  record_file_drop(&exec->records.report);
+  record_file_drop(&exec->records.page);
+  record_file_drop(&exec->records.provenance);
+  digest_free(exec->records.log_digest);
+  exec->records.log_digest = NULL;
   edits_free(&exec->edits);
   recipes_free(&exec->recipes);
   model_free(&exec->model);
@@ -171,7 +171,7 @@ static int plan_sink(void *ctx, struct span text) {
 
 // plan_id comes from the plan's text, so it is written even if nobody asked for the file.
 static int write_plan(struct execution *exec, struct err *err) {
-  const char *path = exec->no_such_output ? NULL : exec->request->records.plan;
+  const char *path = exec->outcome.no_such_output ? NULL : exec->request->records.plan;
   if (!path) return plan_file_write(&exec->plan, plan_sink, NULL, err);
   const char *literals = arena_printf(&exec->arena, "%s.bin", path);
   struct record_file text = {0};
@@ -188,13 +188,13 @@ static int write_plan(struct execution *exec, struct err *err) {
 
 // The name may come from a log that anybody wrote.
 const char *execution_passes_json(struct execution *exec) {
-  if (strcmp(exec->command, "convert") == 0) return "[]";
+  if (strcmp(exec->records.command, "convert") == 0) return "[]";
   struct json_out j = {0};
   struct err ignored = {0};
   // A pipeline's options are {"passes":[…]}, in the words of this list. One that says more, how exact it is to be or which
   // rules of a user's own it has, is recorded whole: nothing that its edits follow from is left out.
-  struct json_value *doc = strcmp(exec->command, "run") == 0
-                               ? json_parse(span_str(exec->options), "options", &ignored)
+  struct json_value *doc = strcmp(exec->records.command, "run") == 0
+                               ? json_parse(span_str(exec->records.options), "options", &ignored)
                                : NULL;
   const struct json_value *several = json_get(doc, "passes");
   if (json_is_array(several) && json_count(doc) == 1) {
@@ -202,8 +202,8 @@ const char *execution_passes_json(struct execution *exec) {
   } else {
     json_array(&j);
     json_object(&j);
-    json_put_text(&j, "name", exec->command);
-    json_put_raw(&j, "options", span_str(exec->options));
+    json_put_text(&j, "name", exec->records.command);
+    json_put_raw(&j, "options", span_str(exec->records.options));
     json_end_object(&j);
     json_end_array(&j);
   }
@@ -227,8 +227,8 @@ int execution_planned_bytes(struct execution *exec, uint64_t *bytes, struct err 
 
 // An output that is larger than it may be.
 static void refuse_size(const struct execution *exec, uint64_t bytes, struct err *why) {
-  const struct quoted limit = size_words_of(exec->output_limit);
-  if (!exec->smallest) {
+  const struct quoted limit = size_words_of(exec->sizes.output_limit);
+  if (!exec->sizes.smallest) {
     err_fill(why, ERR_FAIL, "the output has %s (%lu bytes), more than the budget of %s",
              quote_bytes(bytes).s, bytes, limit.s);
     err_fill_hint(why, "lower --budget by the difference");
@@ -238,19 +238,19 @@ static void refuse_size(const struct execution *exec, uint64_t bytes, struct err
            "a budget of %s is too small: the smallest output that these candidates allow has %s "
            "(%lu bytes)",
            limit.s, quote_bytes(bytes).s, bytes);
-  if (exec->limit_hint)
-    err_fill_hint(why, "%s", exec->limit_hint);
+  if (exec->sizes.limit_hint)
+    err_fill_hint(why, "%s", exec->sizes.limit_hint);
   else
     err_fill_hint(why, "raise --budget, or add candidates with fewer bits or larger blocks");
 }
 
 int execution_prepare_plan(struct execution *exec, struct err *err) {
   uint8_t sum[DIGEST_BYTES];
-  digest_so_far(exec->log_digest, sum);
+  digest_so_far(exec->records.log_digest, sum);
   edit_log_end(&exec->edits, sum);
-  if (record_file_check(&exec->log, err) || edits_finish(&exec->edits, err)) return -1;
-  digest_end(exec->log_digest, sum);
-  hex_encode(sum, sizeof sum, exec->edits_sha256);
+  if (record_file_check(&exec->records.log, err) || edits_finish(&exec->edits, err)) return -1;
+  digest_end(exec->records.log_digest, sum);
+  hex_encode(sum, sizeof sum, exec->records.edits_sha256);
   if (build_plan(exec, err)) return -1;
   exec->planned = true;
   struct err why = {0};
@@ -258,7 +258,7 @@ int execution_prepare_plan(struct execution *exec, struct err *err) {
   if ((execution_output_check_data(exec, &why) || execution_output_check_locations(exec, &why)) &&
       execution_refused(exec, &why, err))
     return -1;
-  if (exec->output_limit && bytes > exec->output_limit) {
+  if (exec->sizes.output_limit && bytes > exec->sizes.output_limit) {
     why = (struct err){0};
     refuse_size(exec, bytes, &why);
     if (execution_refused_anywhere(exec, &why, err)) return -1;
@@ -286,12 +286,12 @@ int execution_prepare_plan(struct execution *exec, struct err *err) {
           quote_str(name).s);
   }
   if (write_plan(exec, err)) return -1;
-  exec->index_bytes = arena_held_bytes();
-  exec->planning_bytes = arena_peak_bytes();
+  exec->sizes.index_bytes = arena_held_bytes();
+  exec->sizes.planning_bytes = arena_peak_bytes();
   for (const struct execution_stage *s = exec->stages; s; s = s->next)
-    exec->planning_bytes += s->artifact.text.n; // answers, which lie elsewhere
+    exec->sizes.planning_bytes += s->artifact.text.n; // answers, which lie elsewhere
   // Before the seal: a run that is killed in it is completed without making the edits again.
-  return record_file_is_open(&exec->log) && !exec->no_such_output
-             ? record_file_publish(&exec->log, err)
+  return record_file_is_open(&exec->records.log) && !exec->outcome.no_such_output
+             ? record_file_publish(&exec->records.log, err)
              : 0;
 }

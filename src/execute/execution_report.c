@@ -37,19 +37,19 @@ static void collect(struct execution *exec, struct run_report *r) {
   r->dry = exec->request->dry_run;
   r->bytes_before = execution_input_bytes(exec);
   r->bytes_after = plan_total_bytes(&exec->plan);
-  r->packed = exec->packed;
+  r->packed = exec->sizes.packed;
   r->recipes = &exec->recipes;
   list_files(r, exec);
   manifest_name(manifest, exec->out.onnx_name);
   if (exec->wanted->manifest) r->manifest = arena_string(&r->arena, span_str(manifest));
   r->plan_id = hex_of(&r->arena, exec->plan.id);
   r->meta_sha256 = hex_of(&r->arena, exec->plan.meta_sha256);
-  r->edits_sha256 = exec->edits_sha256;
+  r->edits_sha256 = exec->records.edits_sha256;
   r->needs = runtime_needs_words(&exec->model, &r->arena);
-  if (exec->collect) exec->collect(exec, r);
-  if (exec->counted_before) {
-    r->census = exec->census;
-    exec->census = (struct census){0};
+  if (exec->forms.collect) exec->forms.collect(exec, r);
+  if (exec->reported.counted_before) {
+    r->census = exec->reported.census;
+    exec->reported.census = (struct census){0};
     census_count(&r->census, &exec->model, CENSUS_AFTER);
     census_end(&r->census);
   }
@@ -57,18 +57,18 @@ static void collect(struct execution *exec, struct run_report *r) {
 }
 
 const struct run_report *execution_report(struct execution *exec) {
-  struct run_report *r = exec->said;
+  struct run_report *r = exec->reported.said;
   if (!r) {
-    r = exec->said = arena_zalloc(&exec->arena, sizeof *r);
+    r = exec->reported.said = arena_zalloc(&exec->arena, sizeof *r);
     collect(exec, r);
-    if (exec->tell) exec->tell(exec, &r->told);
+    if (exec->forms.tell) exec->forms.tell(exec, &r->told);
   }
-  r->refusal = exec->refusal.kind == ERR_NONE ? NULL : &exec->refusal;
-  r->unchanged = exec->unchanged.outputs;
-  r->verified = exec->verified;
-  r->resumed = exec->resumed;
-  r->warnings = exec->warnings;
-  r->n_warnings = exec->n_warnings;
+  r->refusal = exec->outcome.refusal.kind == ERR_NONE ? NULL : &exec->outcome.refusal;
+  r->unchanged = exec->outcome.unchanged.outputs;
+  r->verified = exec->reported.verified;
+  r->resumed = exec->outcome.resumed;
+  r->warnings = exec->outcome.warnings;
+  r->n_warnings = exec->outcome.n_warnings;
   r->seconds = machine_clock() - exec->began;
   r->peak_memory = machine_peak_memory();
   return r;
@@ -78,7 +78,7 @@ void execution_report_take_digests(struct execution *exec, const struct staging 
   const struct plan *p = &exec->plan;
   uint8_t root[DIGEST_BYTES];
   execution_report(exec);
-  struct run_report *r = exec->said;
+  struct run_report *r = exec->reported.said;
   for (uint32_t unit = 0, n = plan_unit_count(p); unit < n; unit++) {
     const struct plan_unit u = plan_unit_at(p, unit);
     struct run_file *f = &r->outputs[u.output + 1 == p->n_outputs ? 0 : u.output + 1];

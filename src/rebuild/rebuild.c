@@ -135,7 +135,7 @@ static void compare_plans(struct rebuild *r, const struct execution *exec) {
       strcmp(text_of(json_get(x, "artifacts"), &r->arena), artifacts) != 0)
     add_reason(r, "the passes found other values in the weights than in the recorded run");
   else if (!renamed && json_as_string(json_get(x, "edits_sha256"), &edits) &&
-           !span_is(edits, exec->edits_sha256))
+           !span_is(edits, exec->records.edits_sha256))
     add_reason(r, "the passes made other edits");
 }
 

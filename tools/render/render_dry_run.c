@@ -15,37 +15,38 @@ void render_dry_run(struct execution *exec) {
     const struct execution_file f = execution_file(exec, k);
     printf(f.size ? "  %s  %s\n" : "  %s\n", f.shown, quote_bytes_exact(f.size).s);
   }
-  if (exec->packed) printf("compressed: ≈ %s (gzip -9)\n", quote_bytes(exec->packed).s);
-  const char *writable = exec->ahead.folder_writable ? "is writable" : "is NOT writable";
-  if (!exec->out.absent && !exec->ahead.output_exists)
+  if (exec->sizes.packed) printf("compressed: ≈ %s (gzip -9)\n", quote_bytes(exec->sizes.packed).s);
+  const char *writable = exec->outcome.ahead.folder_writable ? "is writable" : "is NOT writable";
+  if (!exec->out.absent && !exec->outcome.ahead.output_exists)
     printf("output: '%s' does not exist yet\n", quote_str(exec->out.path).s);
   else if (!exec->out.absent)
     printf("output: '%s' exists%s\n", quote_str(exec->out.path).s,
-           exec->refusal.kind == ERR_NONE ? " and would be replaced" : "");
+           exec->outcome.refusal.kind == ERR_NONE ? " and would be replaced" : "");
   printf("folder: '%s' %s%s\n", quote_str(exec->out.folder).s, writable,
          !exec->out.folder_is_above ? ""
-         : exec->refusal.kind == ERR_NONE
+         : exec->outcome.refusal.kind == ERR_NONE
              ? " (the nearest existing one; the run creates the output's folder)"
              : " (the nearest existing one)");
-  printf("disk needed: %s%s; ", quote_bytes_exact(exec->ahead.space.needed_bytes).s,
+  printf("disk needed: %s%s; ", quote_bytes_exact(exec->outcome.ahead.space.needed_bytes).s,
          exec->out.replace ? ", in addition to the files to be replaced (they stay until the end)"
                            : "");
-  if (exec->ahead.space.known)
-    printf("%s free\n", quote_bytes_exact(exec->ahead.space.free_bytes).s);
+  if (exec->outcome.ahead.space.known)
+    printf("%s free\n", quote_bytes_exact(exec->outcome.ahead.space.free_bytes).s);
   else
     printf("free space unknown\n");
   printf("peak memory: at most %s (index %s + --memory %s + program %s)\n",
          quote_bytes(execution_memory_limit(exec)).s, quote_bytes(execution_index_peak(exec)).s,
          size_words_of(exec->memory).s, quote_bytes(EXECUTION_PROGRAM_BYTES).s);
-  if (exec->stats.jobs) printf("workers: %u, io: %s\n", exec->stats.jobs, io_mode_name(exec->mode));
+  if (exec->outcome.stats.jobs)
+    printf("workers: %u, io: %s\n", exec->outcome.stats.jobs, io_mode_name(exec->mode));
   const struct run_doubts doubts = run_doubts(&exec->plan);
   if (doubts.overflow || doubts.nonfinite)
     printf("not checked (a dry run reads only samples): %s%s%s\n",
            doubts.overflow ? "values too large for the new type" : "",
            doubts.overflow && doubts.nonfinite ? ", " : "",
            doubts.nonfinite ? "NaN and infinities" : "");
-  if (exec->verifying) printf("not verified (a dry run writes no model to run)\n");
+  if (exec->reported.verifying) printf("not verified (a dry run writes no model to run)\n");
   runtime_needs_print(&exec->model, "", "\n", "");
-  if (exec->refusal.kind != ERR_NONE)
-    printf("this would fail with exit code %d\n", (int)exec->refusal.kind);
+  if (exec->outcome.refusal.kind != ERR_NONE)
+    printf("this would fail with exit code %d\n", (int)exec->outcome.refusal.kind);
 }

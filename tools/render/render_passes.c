@@ -498,13 +498,13 @@ static bool is_run(const struct execution *exec) {
 
 // Are options of the step written as those of --pass?
 static bool is_of_run(const struct execution *exec, uint32_t step) {
-  const struct pass_edits *pj = exec->ctx;
+  const struct pass_edits *pj = exec->forms.ctx;
   return pj->pipeline.n_steps > 1 || pj->pass != pj->pipeline.steps[step].values.pass;
 }
 
 // A quantization that took less than it could have, had it been asked for more operators.
 static bool hint_op_types(struct execution *exec, uint32_t step) {
-  const struct pass_edits *pj = exec->ctx;
+  const struct pass_edits *pj = exec->forms.ctx;
   const struct pass_values *v = &pj->pipeline.steps[step].values;
   if (strcmp(v->pass->name, "quantize") != 0) return false;
   const struct matmulnbits_options *o = v->options;
@@ -524,7 +524,7 @@ static bool hint_op_types(struct execution *exec, uint32_t step) {
 
 // Dynamic quantization that took nothing, of a model with Convs, for which it was not asked.
 static bool hint_convs(const struct execution *exec, uint32_t step) {
-  const struct pass_edits *pj = exec->ctx;
+  const struct pass_edits *pj = exec->forms.ctx;
   const struct model *m = &exec->model;
   uint64_t convs = 0;
   if (strcmp(pj->pipeline.steps[step].values.pass->name, "dynamic") != 0) return false;
@@ -555,7 +555,7 @@ static bool has_no_weight(const struct pass_edits *pj, const struct run_site *s)
 
 // "1 LSTM and 2 MatMul", whose weights nodes make of constants; NULL: none.
 static const char *waiting_text(const struct execution *exec, struct arena *a) {
-  const struct pass_edits *pj = exec->ctx;
+  const struct pass_edits *pj = exec->forms.ctx;
   const bool *foldable = NULL;
   struct groups g = {.n = 0};
   for (uint32_t i = 0; i < pj->n_sites; i++) {
@@ -575,7 +575,7 @@ static bool hint_fold(struct execution *exec) {
   const char *waiting = waiting_text(exec, &exec->arena);
   if (!waiting) return false;
   // Where nothing changed the closing line says whose weights.
-  if (exec->edits.n == 0 && ((const struct pass_edits *)exec->ctx)->pass)
+  if (exec->edits.n == 0 && ((const struct pass_edits *)exec->forms.ctx)->pass)
     observer_hint(exec->request->observer,
                   "run 'weir optimize' or 'weir preprocess' first: it stores such weights where it "
                   "can evaluate their nodes");
@@ -589,7 +589,7 @@ static bool hint_fold(struct execution *exec) {
 
 // A model whose quantizers no runtime has, which other passes leave as they are.
 static bool hint_import(const struct execution *exec) {
-  const struct pass_edits *pj = exec->ctx;
+  const struct pass_edits *pj = exec->forms.ctx;
   const struct model *m = &exec->model;
   const uint32_t node = custom_ops_not_runnable(m);
   if (node == NO_ID || !custom_ops_is_imported(model_name(m, m->nodes[node].domain))) return false;
@@ -606,7 +606,7 @@ static bool hint_import(const struct execution *exec) {
 }
 
 void render_passes_hints(struct execution *exec) {
-  const struct pass_edits *pj = exec->ctx;
+  const struct pass_edits *pj = exec->forms.ctx;
   bool hinted = hint_fold(exec);
   hinted = hint_import(exec) || hinted;
   for (uint32_t i = 0; i < pj->pipeline.n_steps; i++)
@@ -630,7 +630,7 @@ static const char *left_ops(const struct pass_edits *pj, struct arena *a) {
 // Why nothing changed: weights that nodes make of constants; the sites that were kept and why; that the operators have no stored weight;
 // that the model has none of them.
 static const char *nothing_text(const struct execution *exec, const char *kept, struct arena *a) {
-  const struct pass_edits *pj = exec->ctx;
+  const struct pass_edits *pj = exec->forms.ctx;
   const char *waiting = waiting_text(exec, a);
   if (waiting)
     return arena_printf(a, "nothing changed (the weights of %s are computed from constants%s%s)",
@@ -649,7 +649,7 @@ static const char *nothing_text(const struct execution *exec, const char *kept, 
 }
 
 void render_passes_summary(struct execution *exec, struct run_summary *told) {
-  const struct pass_edits *pj = exec->ctx;
+  const struct pass_edits *pj = exec->forms.ctx;
   const struct stored_tensors *q = &execution_report(exec)->stored;
   const struct changes changes = changes_of(pj, &exec->arena);
   struct text did = {.n = 0}, stored = {.n = 0};
@@ -699,7 +699,7 @@ void render_passes_nodes(struct execution *exec, struct run_summary *told) {
 // ---- the forms of a command ---------------------------------------------------------------------
 
 static void print_rank(struct execution *exec) {
-  const struct pass_edits *pj = exec->ctx;
+  const struct pass_edits *pj = exec->forms.ctx;
   render_rank_text(&pj->rank);
 }
 

@@ -1,4 +1,4 @@
-// What passes did, as texts for people and as JSON. exec->ctx is the pass_edits.
+// What passes did, as texts for people and as JSON. exec->forms.ctx is the pass_edits.
 #ifndef WEIR_RENDER_PASSES_H
 #define WEIR_RENDER_PASSES_H
 

@@ -78,7 +78,7 @@ static void write_stored(const struct stored_tensors *q, const struct execution 
 
 static void write_step(struct execution *exec, const struct stored_tensors *q, uint32_t step,
                        struct json_out *j) {
-  struct pass_edits *pj = exec->ctx;
+  struct pass_edits *pj = exec->forms.ctx;
   const struct pass_values *v = &pj->pipeline.steps[step].values;
   const struct pass_run_step *came = &pj->steps[step];
   const struct pass_edits_counts n = pass_edits_count(pj, step);

@@ -69,7 +69,7 @@ static const char *first_line(struct execution *exec, const struct run_report *r
                               const char *spent) {
   const uint64_t before = r->bytes_before, after = r->bytes_after;
   if (r->told.line) return r->told.line;
-  if (exec->unwritten) return unwritten_line(exec, r);
+  if (exec->outcome.unwritten) return unwritten_line(exec, r);
   return arena_printf(&exec->arena, "%s%s -> %s (%.1f %%%s)%s: %s",
                       exec->request->dry_run ? "dry run: " : "", quote_bytes(before).s,
                       quote_bytes(after).s, before ? 100.0 * (double)after / (double)before : 100.0,
@@ -92,15 +92,16 @@ static struct summary summary_of(struct execution *exec, const char *spent) {
   const struct run_report *r = execution_report(exec);
   const struct run_summary *told = &r->told;
   *TABLE_PUSH(&s, lines) = first_line(exec, r, spent);
-  if (told->line || exec->unwritten) return s;
+  if (told->line || exec->outcome.unwritten) return s;
   for (uint32_t i = 0; i < told->n_more; i++)
     add_line(&s, exec, "", told->more[i]);
   for (uint32_t i = 0; i < told->n_steps; i++)
     add_line(&s, exec, "", told->steps[i]);
   // A dry run says it of all that it would write.
-  if (exec->packed && !exec->request->dry_run && execution_is_for_packing(exec))
-    add_line(&s, exec, "packed \xe2\x89\x88 ",
-             arena_printf(&exec->arena, "%s compressed (gzip -9)", quote_bytes(exec->packed).s));
+  if (exec->sizes.packed && !exec->request->dry_run && execution_is_for_packing(exec))
+    add_line(
+        &s, exec, "packed \xe2\x89\x88 ",
+        arena_printf(&exec->arena, "%s compressed (gzip -9)", quote_bytes(exec->sizes.packed).s));
   add_line(&s, exec, "worst  ", told->worst);
   add_line(&s, exec, "kept   ", told->kept);
   add_line(&s, exec, "held back  ", told->held_back);
@@ -114,23 +115,24 @@ static struct summary summary_of(struct execution *exec, const char *spent) {
 static void write_common(struct execution *exec, struct json_out *j) {
   const struct run_report *r = execution_report(exec);
   const bool dry = exec->request->dry_run;
-  const struct execution_ahead *ahead = &exec->ahead;
+  const struct execution_ahead *ahead = &exec->outcome.ahead;
   json_put_object(j, "weir");
-  json_put_uint(j, "bytes_cloned", exec->stats.bytes_cloned);
-  json_put_uint(j, "bytes_written", exec->stats.bytes_written);
+  json_put_uint(j, "bytes_cloned", exec->outcome.stats.bytes_cloned);
+  json_put_uint(j, "bytes_written", exec->outcome.stats.bytes_written);
   json_put_uint(j, "data_files", exec->plan.n_outputs - 1);
   if (dry) json_put_known(j, "disk_free_bytes", ahead->space.known, ahead->space.free_bytes);
   if (dry) json_put_uint(j, "disk_needed_bytes", ahead->space.needed_bytes);
   json_put_bool(j, "dry_run", dry);
   json_put_uint(j, "edits", exec->edits.n);
-  if (exec->packed) json_put_uint(j, "gzip_bytes", exec->packed);
-  json_put_uint(j, "index_bytes", exec->index_bytes);
+  if (exec->sizes.packed) json_put_uint(j, "gzip_bytes", exec->sizes.packed);
+  json_put_uint(j, "index_bytes", exec->sizes.index_bytes);
   json_put_array(j, "input");
   for (uint32_t i = 0; i < r->n_inputs; i++)
     put_file(j, r->inputs[i].name, r->inputs[i].size);
   json_end_array(j);
-  json_put_text(j, "io", exec->stats.ring_lost ? "uring, then sync" : io_mode_name(exec->mode));
-  json_put_uint(j, "jobs", exec->stats.jobs);
+  json_put_text(j, "io",
+                exec->outcome.stats.ring_lost ? "uring, then sync" : io_mode_name(exec->mode));
+  json_put_uint(j, "jobs", exec->outcome.stats.jobs);
   json_put_uint(j, "memory_bytes", exec->memory);
   runtime_needs_write(&exec->model, j);
   if (dry) {
@@ -141,7 +143,7 @@ static void write_common(struct execution *exec, struct json_out *j) {
     json_end_array(j);
   }
   json_put_array(j, "output");
-  for (uint32_t i = 0; i < exec->plan.n_outputs && !exec->unwritten; i++)
+  for (uint32_t i = 0; i < exec->plan.n_outputs && !exec->outcome.unwritten; i++)
     put_file(j, exec->plan.outputs[i].name, exec->plan.outputs[i].size);
   json_end_array(j);
   if (dry) json_put_bool(j, "output_exists", ahead->output_exists);
@@ -149,13 +151,13 @@ static void write_common(struct execution *exec, struct json_out *j) {
   json_put_uint(j, "peak_memory_bytes", r->peak_memory);
   json_put_uint(j, "peak_memory_limit_bytes", execution_memory_limit(exec));
   json_put_text(j, "plan_id", r->plan_id);
-  json_put_text(j, "recorded_as", exec->command);
-  if (dry || exec->refusal.kind != ERR_NONE) write_refusal(&exec->refusal, j);
-  json_put_text(j, "resumed", exec->resumed);
+  json_put_text(j, "recorded_as", exec->records.command);
+  if (dry || exec->outcome.refusal.kind != ERR_NONE) write_refusal(&exec->outcome.refusal, j);
+  json_put_text(j, "resumed", exec->outcome.resumed);
   json_put_double(j, "seconds", r->seconds);
-  if (exec->staged) json_put_uint(j, "shards", execution_shards(exec));
-  json_put_uint(j, "source_bytes_read", exec->stats.source_bytes_read);
-  if (exec->staged) json_put_text(j, "staged", exec->staged);
+  if (exec->outcome.staged) json_put_uint(j, "shards", execution_shards(exec));
+  json_put_uint(j, "source_bytes_read", exec->outcome.stats.source_bytes_read);
+  if (exec->outcome.staged) json_put_text(j, "staged", exec->outcome.staged);
   execution_stage_write(exec, j);
   struct summary summary = summary_of(exec, "");
   json_put_array(j, "summary");
@@ -164,26 +166,27 @@ static void write_common(struct execution *exec, struct json_out *j) {
   json_end_array(j);
   TABLE_FREE(&summary, lines);
   json_put_uint(j, "units", plan_unit_count(&exec->plan));
-  json_put_uint(j, "units_resumed", exec->stats.units_skipped);
+  json_put_uint(j, "units_resumed", exec->outcome.stats.units_skipped);
   json_put_text(j, "version", r->version);
   json_put_array(j, "warnings");
   for (uint32_t i = 0; i < r->n_warnings; i++)
     json_text(j, r->warnings[i]);
   json_end_array(j);
-  if (exec->unwritten) json_put_bool(j, "written", false);
+  if (exec->outcome.unwritten) json_put_bool(j, "written", false);
   json_end_object(j);
 }
 
 void render_run_json(struct execution *exec, struct json_out *j) {
-  if (exec->plain_report)
+  if (exec->forms.plain)
     json_object(j);
   else
     report_json_begin(j);
-  if (exec->refusal.kind != ERR_NONE && !exec->plain_report)
-    report_json_put_error(j, &exec->refusal);
-  if (exec->report) exec->report(exec, j);
-  if (exec->verifying && !exec->plain_report) render_verified_json(exec->verifying, j);
-  if (!exec->plain_report) write_common(exec, j);
+  if (exec->outcome.refusal.kind != ERR_NONE && !exec->forms.plain)
+    report_json_put_error(j, &exec->outcome.refusal);
+  if (exec->forms.report) exec->forms.report(exec, j);
+  if (exec->reported.verifying && !exec->forms.plain)
+    render_verified_json(exec->reported.verifying, j);
+  if (!exec->forms.plain) write_common(exec, j);
   json_end_object(j);
 }
 
@@ -206,8 +209,9 @@ static void print_data_files(struct execution *exec) {
 // Was the k-th file there already, byte for byte? Outputs are all of them, or none.
 static bool was_there(const struct execution *exec, uint32_t k) {
   const bool manifest = exec->wanted->manifest;
-  if (k < exec->plan.n_outputs) return exec->unchanged.outputs;
-  return k == exec->plan.n_outputs && manifest ? exec->unchanged.manifest : exec->unchanged.tensors;
+  if (k < exec->plan.n_outputs) return exec->outcome.unchanged.outputs;
+  return k == exec->plan.n_outputs && manifest ? exec->outcome.unchanged.manifest
+                                               : exec->outcome.unchanged.tensors;
 }
 
 // "wrote int4/encoder.onnx (522 kB), …", each as far as the user's folder; many data files as a range. Of a model that
@@ -223,7 +227,7 @@ static void print_files(struct execution *exec) {
       continue;
     }
     const struct execution_file f = execution_file(exec, k);
-    const bool there = was_there(exec, k), same = exec->unchanged.outputs && there;
+    const bool there = was_there(exec, k), same = exec->outcome.unchanged.outputs && there;
     if (fstatat(exec->out.dest, f.name, &at, AT_SYMLINK_NOFOLLOW)) continue;
     if (!*before || same != was_same)
       printf("%s%s", *before ? "; " : "",
@@ -241,11 +245,11 @@ static void print_files(struct execution *exec) {
 static void print_plan(const struct execution *exec) {
   struct arena a = {0};
   const uint32_t shards = execution_shards(exec), units = plan_unit_count(&exec->plan);
-  const char *plan = shell_words_quote(exec->staged, &a);
+  const char *plan = shell_words_quote(exec->outcome.staged, &a);
   printf("planned %s: %u unit%s of 64 MiB in %u shard%s", plan, units, plural(units), shards,
          plural(shards));
-  if (exec->stats.units_skipped)
-    printf(", %lu of them finished already", exec->stats.units_skipped);
+  if (exec->outcome.stats.units_skipped)
+    printf(", %lu of them finished already", exec->outcome.stats.units_skipped);
   printf("\n  make     weir shard %s --index I --count %u     (I: 0 to %u; on as many machines as "
          "you like)\n"
          "  look     weir status %s\n  finish   weir finalize %s\n",
@@ -261,22 +265,23 @@ static void print_plan(const struct execution *exec) {
 // Five lines at most, and one for each step where there are many.
 void render_run_text(struct execution *exec) {
   const bool dry = exec->request->dry_run;
-  if (exec->print) exec->print(exec);
+  if (exec->forms.print) exec->forms.print(exec);
   if (exec->request->shown.quiet) return;
   const struct run_report *r = execution_report(exec);
   const struct run_summary told = r->told;
-  if (exec->hint) exec->hint(exec);
+  if (exec->forms.hint) exec->forms.hint(exec);
   const char *spent = arena_printf(&exec->arena, " in %s, %s of memory",
                                    quote_seconds(r->seconds).s, quote_bytes(r->peak_memory).s);
   struct summary s = summary_of(exec, dry ? "" : spent);
-  const bool counted = !told.line && !exec->unwritten;
-  if (told.line && exec->verifying && !dry) render_verified_compatible(exec->verifying);
+  const bool counted = !told.line && !exec->outcome.unwritten;
+  if (told.line && exec->reported.verifying && !dry)
+    render_verified_compatible(exec->reported.verifying);
   for (uint32_t i = 0; i < s.n_lines && report_stdout_alive(); i++)
     printf("%s\n", s.lines[i]);
   TABLE_FREE(&s, lines);
-  if (counted && exec->verifying && !dry) render_verified(exec->verifying, true);
+  if (counted && exec->reported.verifying && !dry) render_verified(exec->reported.verifying, true);
   if (told.line && !dry) return;
-  if (exec->unwritten) return;
+  if (exec->outcome.unwritten) return;
   if (dry)
     render_dry_run(exec);
   else if (exec->request->plans)

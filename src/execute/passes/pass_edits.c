@@ -372,8 +372,8 @@ static int make_edits(struct execution *exec, struct pass_edits *pj, const int64
   const int rc = pass_run(run, &pj->arena, err);
   if (rc && err->kind == ERR_INTERNAL) blame_model(exec, err);
   pj->steps = run->steps;
-  exec->output_limit = run->output_limit;
-  exec->smallest = run->counted.smallest;
+  exec->sizes.output_limit = run->output_limit;
+  exec->sizes.smallest = run->counted.smallest;
   return rc;
 }
 
@@ -434,7 +434,7 @@ static bool is_same_round(const struct budget_round *a, const struct budget_roun
 // What would help where nothing is small enough, if it is much: weights that are no MatMul's yet.
 static const char *limit_hint(struct execution *exec) {
   const uint64_t bytes = conv2matmul_weight_bytes(&exec->model);
-  if (bytes < exec->output_limit / 20) return NULL;
+  if (bytes < exec->sizes.output_limit / 20) return NULL;
   return arena_printf(&exec->arena,
                       "raise --budget, add candidates with fewer bits or larger blocks, or run "
                       "conv2matmul first: %s in pointwise Conv nodes are not quantized",
@@ -457,14 +457,14 @@ static int keep_budget(struct execution *exec, struct pass_edits *pj, struct pas
   else if (!best.fits)
     best = now;
   if (!is_same_round(&best, &now) && edit_again(exec, pj, &best, run, err)) return -1;
-  if (run->counted.smallest) exec->limit_hint = limit_hint(exec);
+  if (run->counted.smallest) exec->sizes.limit_hint = limit_hint(exec);
   execution_stage_drop(exec);
   return 0;
 }
 
 static bool leaves_it(const struct execution *exec) {
   if (exec->wanted->copies) return false;
-  const struct pass_edits *pj = exec->ctx;
+  const struct pass_edits *pj = exec->forms.ctx;
   for (uint32_t i = 0; i < pj->pipeline.n_steps; i++) {
     const struct pass_values *v = &pj->pipeline.steps[i].values;
     const uint32_t compat = pass_values_option(v->pass, span_str("compat"));
@@ -475,15 +475,15 @@ static bool leaves_it(const struct execution *exec) {
 
 // The passes' part of what all reports are made of.
 static void collect(struct execution *exec, struct run_report *r) {
-  const struct pass_edits *pj = exec->ctx;
+  const struct pass_edits *pj = exec->forms.ctx;
   r->passes = pj;
   const struct stored_tensors_of of = {.sites = pj->sites,
                                        .recipes = &exec->recipes,
                                        .plan = &exec->plan,
-                                       .errors = exec->errors,
+                                       .errors = exec->outcome.errors,
                                        .n_sites = pj->n_sites,
                                        .n_tensors = exec->model.n_tensors,
-                                       .n_errors = exec->n_errors};
+                                       .n_errors = exec->outcome.n_errors};
   stored_tensors_list(&r->stored, &of);
 }
 
@@ -491,14 +491,14 @@ int pass_edits_edit(struct execution *exec, void *ctx, struct err *err) {
   struct pass_edits *pj = ctx;
   struct pass_run run;
   if (pj->all_external && !exec->wanted->layout.thresholds) exec->layout.inline_below = 0;
-  exec->report = pj->report;
-  exec->plain_report = pj->plain_report;
-  exec->tell = pj->tell;
-  exec->hint = pj->hint;
-  exec->leaves_it = leaves_it;
-  if (pj->rank.asked) exec->print = pj->print;
-  exec->collect = collect;
-  exec->ctx = pj;
+  exec->forms.report = pj->report;
+  exec->forms.plain = pj->plain_report;
+  exec->forms.tell = pj->tell;
+  exec->forms.hint = pj->hint;
+  exec->forms.leaves_it = leaves_it;
+  if (pj->rank.asked) exec->forms.print = pj->print;
+  exec->forms.collect = collect;
+  exec->forms.ctx = pj;
   if (side_inputs_fit(&pj->pipeline.files, &exec->model, note_warning, pj, err)) return -1;
   if (make_edits(exec, pj, NULL, &run, err)) return -1;
   if (run.output_limit && keep_budget(exec, pj, &run, err)) return -1;

@@ -29,7 +29,7 @@ static int begin(void *ctx, struct execution *exec, struct err *err) {
         exec->request->plans ? "'weir finalize --verify'" : "--verify");
   if (o->scope == VERIFY_NOTHING) return 0;
   x->runs = true;
-  exec->verifying = &x->v.found;
+  exec->reported.verifying = &x->v.found;
   return verify_begin(&x->v, o, err);
 }
 
@@ -109,7 +109,7 @@ static int commit(void *ctx, struct execution *exec, const char *folder, struct 
   struct verify *v = &x->v;
   if (x->points && checkpoints_write_files(x->points, exec, err)) return -1;
   if (!x->runs) return 0;
-  exec->verified = &v->found;
+  exec->reported.verified = &v->found;
   verify_know_groups(v, exec->edits.groups, exec->edits.group);
   const char *result = arena_printf(&exec->arena, "%s/%s", folder, exec->out.onnx_name);
   const struct verify_import_from from = {.result = &exec->model,
@@ -123,7 +123,8 @@ static int commit(void *ctx, struct execution *exec, const char *folder, struct 
   if (v->options.scope & VERIFY_SITES && verify_edits(v, exec, result, err)) return -1;
   if (v->options.scope & (VERIFY_MODEL | VERIFY_POINTS) && exec->mode == IO_NULL)
     return err_set(err, ERR_USAGE, "--verify=model needs an output, and --io=null writes none");
-  if (v->options.scope & VERIFY_POINTS && checkpoints_verify(x->points, exec, v, source, result, err))
+  if (v->options.scope & VERIFY_POINTS &&
+      checkpoints_verify(x->points, exec, v, source, result, err))
     return -1;
   if (v->options.scope & VERIFY_POINTS && v->found.n_failed) {
     // What is wrong there is wrong in the end too.
