@@ -35,16 +35,16 @@ static void collect(struct execution *exec, struct run_report *r) {
   r->version = version_number;
   r->model = path_base(exec->in_path);
   r->dry = exec->request->dry_run;
-  r->bytes_before = execution_input_bytes(exec);
-  r->bytes_after = plan_total_bytes(&exec->plan);
-  r->packed = exec->sizes.packed;
+  r->cost.bytes_before = execution_input_bytes(exec);
+  r->cost.bytes_after = plan_total_bytes(&exec->plan);
+  r->cost.packed = exec->sizes.packed;
   r->recipes = &exec->recipes;
   list_files(r, exec);
   manifest_name(manifest, exec->out.onnx_name);
   if (exec->wanted->manifest) r->manifest = arena_string(&r->arena, span_str(manifest));
-  r->plan_id = hex_of(&r->arena, exec->plan.id);
-  r->meta_sha256 = hex_of(&r->arena, exec->plan.meta_sha256);
-  r->edits_sha256 = exec->records.edits_sha256;
+  r->digests.plan = hex_of(&r->arena, exec->plan.id);
+  r->digests.meta = hex_of(&r->arena, exec->plan.meta_sha256);
+  r->digests.edits = exec->records.edits_sha256;
   r->needs = runtime_needs_words(&exec->model, &r->arena);
   if (exec->forms.collect) exec->forms.collect(exec, r);
   if (exec->reported.counted_before) {
@@ -69,8 +69,8 @@ const struct run_report *execution_report(struct execution *exec) {
   r->resumed = exec->outcome.resumed;
   r->warnings = exec->outcome.warnings;
   r->n_warnings = exec->outcome.n_warnings;
-  r->seconds = machine_clock() - exec->began;
-  r->peak_memory = machine_peak_memory();
+  r->cost.seconds = machine_clock() - exec->began;
+  r->cost.peak_memory = machine_peak_memory();
   return r;
 }
 
@@ -85,5 +85,5 @@ void execution_report_take_digests(struct execution *exec, const struct staging 
     f->sha256 = f->shards++ ? NULL : hex_of(&r->arena, st->digests[unit]);
   }
   manifest_root(p, (const uint8_t(*)[DIGEST_BYTES])st->digests, root);
-  if (r->manifest) r->root = hex_of(&r->arena, root);
+  if (r->manifest) r->digests.output = hex_of(&r->arena, root);
 }

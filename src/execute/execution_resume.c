@@ -69,7 +69,7 @@ static void take_known(struct ending *e, const struct seal_intent *s) {
   }
   char *id = arena_alloc(&r->arena, DIGEST_HEX);
   hex_encode(s->plan_id, DIGEST_BYTES, id);
-  r->plan_id = id;
+  r->digests.plan = id;
 }
 
 // Once, where the interrupted run left no report, or no page.
@@ -230,7 +230,8 @@ static bool finish_finished(struct execution *exec, const char *name, int *rc, s
 }
 
 // Was it this very command that was interrupted? -1: another process is at it.
-static int is_of_this_command(struct execution *exec, const char *name, bool *same, struct err *err) {
+static int is_of_this_command(struct execution *exec, const char *name, bool *same,
+                              struct err *err) {
   struct staging st;
   *same = false;
   if (staging_open_sealed(&st, exec->out.folder, name, err)) return -1;
@@ -286,9 +287,9 @@ static int refuse(struct execution *exec, struct err *err) {
 bool execution_finish_seal(const struct request *request, int *rc, struct err *err) {
   const struct request_output *wanted = &request->outputs[0];
   struct execution exec = {.request = request,
-                    .wanted = wanted,
-                    .in_path = request->sources[0].path,
-                    .out = {.path = wanted->path, .asked = request->reads}};
+                           .wanted = wanted,
+                           .in_path = request->sources[0].path,
+                           .out = {.path = wanted->path, .asked = request->reads}};
   char name[STAGING_NAME_MAX];
   enum staging_seal state = STAGING_SEAL_NONE;
   struct err ignored = {0}; // a folder that is not there is somebody else's to report

@@ -37,6 +37,19 @@ struct run_file {
   uint32_t shards;    // > 1: it is so many that the manifest has digests of, and no one of it all
 };
 
+struct run_cost {
+  double seconds;                     // so far
+  uint64_t peak_memory;               // bytes, so far; 0: not known
+  uint64_t bytes_before, bytes_after; // of the model
+  uint64_t packed;                    // the latter after gzip -9, about; 0: not known
+};
+
+// In hex; NULL: there is none, or it is not known.
+struct run_digests {
+  const char *plan, *edits, *meta; // SHA-256 of the plan, the edit log, the source's metadata
+  const char *output;              // that the manifest gives the output
+};
+
 // Zero-initialize; run_report_free frees. Texts live as long as the job, or in the arena.
 struct run_report {
   const char *command;      // "quantize"
@@ -48,10 +61,7 @@ struct run_report {
   const struct err *refusal; // what refused the run, or would have; NULL: nothing
   struct run_summary told;
   const char *resumed;  // as in the JSON report
-  double seconds;       // so far
-  uint64_t peak_memory; // bytes, so far; 0: not known
-  uint64_t bytes_before, bytes_after;
-  uint64_t packed;                 // the latter after gzip -9, about; 0: not known
+  struct run_cost cost;
   struct census census;            // n_ops 0: it was not counted
   const struct pass_edits *passes; // steps, sites and their warnings; NULL: the command runs none
   const struct recipes *recipes;   // of `stored`
@@ -61,10 +71,9 @@ struct run_report {
   TABLE(struct run_file, inputs);
   TABLE(struct run_file, outputs); // the .onnx first
   const char *manifest;            // its name; NULL: there is none
-  const char *root; // digest that the manifest gives the output, in hex; NULL: none, or not known
-  const char *plan_id, *edits_sha256, *meta_sha256; // in hex; NULL: there is none
-  const char *needs;                                // "ONNX Runtime 1.23 or newer (…)"; NULL: any
-  const struct verified *verified;                  // NULL: nothing was verified
+  struct run_digests digests;
+  const char *needs;               // "ONNX Runtime 1.23 or newer (…)"; NULL: any
+  const struct verified *verified; // NULL: nothing was verified
   struct arena arena;
 };
 

@@ -62,15 +62,16 @@ static void put_verification(struct html_out *o, const struct verified *v) {
 }
 
 static void put_size(struct html_out *o, const struct run_report *r, struct arena *a) {
-  if (r->bytes_before == 0 && r->bytes_after == 0) return;
-  const double share = r->bytes_before ? (double)r->bytes_after / (double)r->bytes_before : 1;
+  if (r->cost.bytes_before == 0 && r->cost.bytes_after == 0) return;
+  const double share =
+      r->cost.bytes_before ? (double)r->cost.bytes_after / (double)r->cost.bytes_before : 1;
   html_put(o, "<div class=\"card double\"><dt>Size</dt><dd>%s \xe2\x86\x92 ",
-           quote_bytes(r->bytes_before).s);
-  html_put(o, "<b>%s</b><small>%s</small>", quote_bytes(r->bytes_after).s,
+           quote_bytes(r->cost.bytes_before).s);
+  html_put(o, "<b>%s</b><small>%s</small>", quote_bytes(r->cost.bytes_after).s,
            arena_printf(a, "%.1f %% of the input%s", 100 * share,
-                        r->packed ? arena_printf(a, "; \xe2\x89\x88 %s compressed (gzip -9)",
-                                                 quote_bytes(r->packed).s)
-                                  : ""));
+                        r->cost.packed ? arena_printf(a, "; \xe2\x89\x88 %s compressed (gzip -9)",
+                                                      quote_bytes(r->cost.packed).s)
+                                       : ""));
   const double longest = share > 1 ? share : 1;
   html_put(o,
            "<svg class=\"bars\" viewBox=\"0 0 200 18\" preserveAspectRatio=\"none\" "
@@ -95,7 +96,7 @@ static void put_told(struct html_out *o, const char *title, const char *text) {
 // Where other processes of weir took part in a verification, theirs too.
 static void put_memory(struct html_out *o, const struct run_report *r, struct arena *a) {
   const struct verified *v = r->verified;
-  const uint64_t bytes = max_u64(r->peak_memory, v ? v->peak_memory[0] : 0);
+  const uint64_t bytes = max_u64(r->cost.peak_memory, v ? v->peak_memory[0] : 0);
   const char *whose = "of weir itself";
   if (v && v->n_helpers) whose = arena_printf(a, "of %u processes of weir", v->n_helpers + 1);
   if (bytes) put_card(o, "Peak memory", quote_bytes(bytes).s, whose);
@@ -122,8 +123,8 @@ static void put_headline(struct html_out *o, const struct run_report *r) {
   if (r->stored.n_rows)
     put_card(o, "Tensors converted", html_whole(r->stored.n_rows).s, "each with its error below");
   if (r->verified) put_verification(o, r->verified);
-  if (r->seconds > 0)
-    put_card(o, "Time", quote_seconds(r->seconds).s,
+  if (r->cost.seconds > 0)
+    put_card(o, "Time", quote_seconds(r->cost.seconds).s,
              r->resumed ? "a part was written by an interrupted run" : "");
   put_memory(o, r, &a);
   html_raw(o, "</dl>\n");
@@ -222,10 +223,10 @@ static void put_reproduce(struct html_out *o, const struct run_report *r) {
              r->command_line);
   html_raw(o, "<dl class=\"told\">\n");
   if (r->version) html_put(o, "<dt>Version</dt><dd>weir %s</dd>\n", r->version);
-  put_digest(o, "Plan", r->plan_id);
-  put_digest(o, "Edits", r->edits_sha256);
-  put_digest(o, "Input's metadata", r->meta_sha256);
-  put_digest(o, "Output", r->root);
+  put_digest(o, "Plan", r->digests.plan);
+  put_digest(o, "Edits", r->digests.edits);
+  put_digest(o, "Input's metadata", r->digests.meta);
+  put_digest(o, "Output", r->digests.output);
   if (r->manifest && !r->dry && !r->refusal)
     html_put(o,
              "<dt>Manifest</dt><dd><bdi>%s</bdi> (<code>weir audit</code> checks the files against "

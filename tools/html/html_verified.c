@@ -145,7 +145,7 @@ static const char **reasons_of(const struct verified *v, struct arena *a) {
 
 struct html_verdict html_verdict(const struct verified *v) {
   if (!v) return (struct html_verdict){"not verified", "plain"};
-  if (v->n_failed || v->rest_differs) return (struct html_verdict){"verification failed", "bad"};
+  if (v->n_failed || v->rest.differs) return (struct html_verdict){"verification failed", "bad"};
   const struct verified_shown s = verified_shown(v);
   if (verified_all(v) == 0)
     return v->n_left ? (struct html_verdict){"nothing was verified", "warn"}
@@ -325,11 +325,11 @@ void html_verified(struct html_out *o, const struct verified *v) {
              "<p>Compared with the model after %s, since no runtime has %s, which the source uses. "
              "The changes by %s itself were not verified.</p>\n",
              v->against, v->lacking, v->against);
-  if (v->rest_asked)
+  if (v->rest.asked)
     html_put(o, "<p>%s%s.</p>\n",
-             v->rest_differs ? "No edit explains these differences from the source: the "
+             v->rest.differs ? "No edit explains these differences from the source: the "
                              : "Everything that no edit changes is the same as in the source",
-             v->rest_differs ? v->rest_first : "");
+             v->rest.differs ? v->rest.first : "");
   if (shown.cut_off)
     html_put(o,
              "<p>%lu of the sites passed with whole sums of int8 products, which ONNX Runtime "
@@ -357,8 +357,8 @@ void html_verified(struct html_out *o, const struct verified *v) {
            both ? "Each changed site was run before and after the change, and so were both models"
            : sites ? "Each changed site was run before and after the change, as two small models"
                    : "Both models were run",
-           v->runtime ? v->runtime : "(version not known)", v->seed);
-  if (v->sizes) html_put(o, "; %s", v->sizes);
+           v->runtime ? v->runtime : "(version not known)", v->drawn.seed);
+  if (v->drawn.sizes) html_put(o, "; %s", v->drawn.sizes);
   html_put(o, ". It took %.1f s; the runtime had %s of memory", v->seconds,
            quote_bytes(v->peak_memory[1]).s);
   if (v->n_helpers) html_put(o, " in %u processes", v->n_helpers + 1);

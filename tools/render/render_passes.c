@@ -478,8 +478,8 @@ static const char *larger_text(const struct run_report *r, struct arena *a) {
     before += q->rows[i].bytes_before;
     after += q->rows[i].bytes_after;
   }
-  if (!shrinks || r->bytes_after <= r->bytes_before) return NULL;
-  const struct quoted more = quote_bytes(r->bytes_after - r->bytes_before);
+  if (!shrinks || r->cost.bytes_after <= r->cost.bytes_before) return NULL;
+  const struct quoted more = quote_bytes(r->cost.bytes_after - r->cost.bytes_before);
   if (after >= before)
     return arena_printf(a, "than the source by %s: the converted weights grew from %s to %s",
                         more.s, quote_bytes(before).s, quote_bytes(after).s);

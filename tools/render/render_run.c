@@ -67,7 +67,7 @@ static const char *unwritten_line(struct execution *exec, const struct run_repor
 // spent: what comes after the sizes.
 static const char *first_line(struct execution *exec, const struct run_report *r,
                               const char *spent) {
-  const uint64_t before = r->bytes_before, after = r->bytes_after;
+  const uint64_t before = r->cost.bytes_before, after = r->cost.bytes_after;
   if (r->told.line) return r->told.line;
   if (exec->outcome.unwritten) return unwritten_line(exec, r);
   return arena_printf(&exec->arena, "%s%s -> %s (%.1f %%%s)%s: %s",
@@ -148,13 +148,13 @@ static void write_common(struct execution *exec, struct json_out *j) {
   json_end_array(j);
   if (dry) json_put_bool(j, "output_exists", ahead->output_exists);
   if (dry) json_put_bool(j, "output_folder_writable", ahead->folder_writable);
-  json_put_uint(j, "peak_memory_bytes", r->peak_memory);
+  json_put_uint(j, "peak_memory_bytes", r->cost.peak_memory);
   json_put_uint(j, "peak_memory_limit_bytes", execution_memory_limit(exec));
-  json_put_text(j, "plan_id", r->plan_id);
+  json_put_text(j, "plan_id", r->digests.plan);
   json_put_text(j, "recorded_as", exec->records.command);
   if (dry || exec->outcome.refusal.kind != ERR_NONE) write_refusal(&exec->outcome.refusal, j);
   json_put_text(j, "resumed", exec->outcome.resumed);
-  json_put_double(j, "seconds", r->seconds);
+  json_put_double(j, "seconds", r->cost.seconds);
   if (exec->outcome.staged) json_put_uint(j, "shards", execution_shards(exec));
   json_put_uint(j, "source_bytes_read", exec->outcome.stats.source_bytes_read);
   if (exec->outcome.staged) json_put_text(j, "staged", exec->outcome.staged);
@@ -270,8 +270,9 @@ void render_run_text(struct execution *exec) {
   const struct run_report *r = execution_report(exec);
   const struct run_summary told = r->told;
   if (exec->forms.hint) exec->forms.hint(exec);
-  const char *spent = arena_printf(&exec->arena, " in %s, %s of memory",
-                                   quote_seconds(r->seconds).s, quote_bytes(r->peak_memory).s);
+  const char *spent =
+      arena_printf(&exec->arena, " in %s, %s of memory", quote_seconds(r->cost.seconds).s,
+                   quote_bytes(r->cost.peak_memory).s);
   struct summary s = summary_of(exec, dry ? "" : spent);
   const bool counted = !told.line && !exec->outcome.unwritten;
   if (told.line && exec->reported.verifying && !dry)

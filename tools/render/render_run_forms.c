@@ -16,7 +16,7 @@ static void write_known(const struct run_report *known, struct json_out *j) {
     json_end_object(j);
   }
   json_end_array(j);
-  json_put_text(j, "plan_id", known->plan_id);
+  json_put_text(j, "plan_id", known->digests.plan);
   json_put_text(j, "resumed", known->resumed);
   json_put_text(j, "version", known->version);
   json_end_object(j);

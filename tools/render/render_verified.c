@@ -122,12 +122,12 @@ static void print_shares(const struct verified *f) {
 }
 
 static void print_rest(const struct verified *f) {
-  if (!f->rest_asked) return;
-  printf(f->rest_differs ? "no edit explains these differences from SRC (%s)"
+  if (!f->rest.asked) return;
+  printf(f->rest.differs ? "no edit explains these differences from SRC (%s)"
                          : "everything that no edit changes is the same as in SRC (%s)",
-         quote_path(f->rest_of).s);
-  if (f->rest_differs) printf(": the %s", f->rest_first);
-  if (f->rest_differs > 1) printf(" and %lu more", f->rest_differs - 1);
+         quote_path(f->rest.of).s);
+  if (f->rest.differs) printf(": the %s", f->rest.first);
+  if (f->rest.differs > 1) printf(" and %lu more", f->rest.differs - 1);
   printf("\n");
 }
 
@@ -158,7 +158,7 @@ static void print_share(const struct verified *f) {
   if (all == 0) return;
   printf("%s with ONNX Runtime %s%s: ", is_unjudged(f) ? "compared" : "verified", f->runtime,
          f->cuda ? " on CUDA" : "");
-  if (f->sizes && *f->sizes) printf("%s, seed %lu, ", f->sizes, f->seed);
+  if (f->drawn.sizes && *f->drawn.sizes) printf("%s, seed %lu, ", f->drawn.sizes, f->drawn.seed);
   printf("%s, %s of memory and %s in the runtime", quote_seconds(f->seconds).s,
          quote_bytes(f->peak_memory[0]).s, quote_memory(f->peak_memory[1]).s);
   if (f->n_helpers) printf(", in %u processes each", f->n_helpers + 1);
@@ -192,9 +192,9 @@ void render_verified_compatible(const struct verified *f) {
   printf("verify_ok=%s max_abs=%.9e max_mean_abs=%.9e max_p99_abs=%.9e max_p999_abs=%.9e seed=%lu "
          "lengths=",
          f->n_failed || !f->n_passed ? "False" : "True", most[0], most[1], most[2], most[3],
-         f->seed);
-  for (uint32_t i = 0; i < f->n_lengths; i++)
-    printf("%s%ld", i ? "," : "", (long)f->lengths[i]);
+         f->drawn.seed);
+  for (uint32_t i = 0; i < f->drawn.n_lengths; i++)
+    printf("%s%ld", i ? "," : "", (long)f->drawn.lengths[i]);
   printf("\n");
 }
 
@@ -248,13 +248,13 @@ static void write_row(const struct verified_row *r, struct json_out *j) {
 }
 
 static void write_rest(const struct verified *f, struct json_out *j) {
-  if (!f->rest_asked) {
+  if (!f->rest.asked) {
     json_put_null(j, "rest");
     return;
   }
   json_put_object(j, "rest");
-  json_put_uint(j, "differing", f->rest_differs);
-  json_put_text(j, "first", f->rest_first);
+  json_put_uint(j, "differing", f->rest.differs);
+  json_put_text(j, "first", f->rest.first);
   json_end_object(j);
 }
 
@@ -301,8 +301,8 @@ void render_verified_json(const struct verified *f, struct json_out *j) {
   json_put_uint(j, "runtime_peak_memory_bytes", f->peak_memory[1]);
   json_put_text(j, "scope", f->scope);
   json_put_double(j, "seconds", f->seconds);
-  json_put_uint(j, "seed", f->seed);
-  json_put_text(j, "sizes", f->sizes);
+  json_put_uint(j, "seed", f->drawn.seed);
+  json_put_text(j, "sizes", f->drawn.sizes);
   json_put_uint(j, "unmet", count_unmet(f));
   json_end_object(j);
 }

@@ -51,8 +51,8 @@ static int write_page(const struct verify *v, const struct cli_args *args,
                          .model = path_base(cli_operand(args, "SRC")),
                          .refusal = verdict->kind == ERR_NONE ? NULL : verdict,
                          .told = {.did = "nothing changed"},
-                         .seconds = v->found.seconds,
-                         .peak_memory = v->found.peak_memory[0],
+                         .cost.seconds = v->found.seconds,
+                         .cost.peak_memory = v->found.peak_memory[0],
                          .verified = &v->found};
   const char *out = cli_operand(args, "OUT");
   r.command_line = cli_given_line(args, &r.arena);

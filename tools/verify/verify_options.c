@@ -180,14 +180,15 @@ static int check_inputs(const struct taking *t) {
 // The options that only onnx-conv2matmul's users know.
 static int take_compatible(const struct taking *t) {
   struct verify_options *o = t->o;
-  o->output = o->length_output = -1;
+  o->compatible.output = o->compatible.length_output = -1;
   if (t->args->command != CLI_conv2matmul) return 0;
-  o->signal = cli_string(t->args, OPT_VERIFY_SIGNAL);
-  o->length = cli_string(t->args, OPT_VERIFY_LENGTH);
-  o->channels = cli_count(t->args, OPT_VERIFY_CHANNELS);
-  if (cli_given(t->args, OPT_VERIFY_OUTPUT)) o->output = cli_count(t->args, OPT_VERIFY_OUTPUT);
+  o->compatible.signal = cli_string(t->args, OPT_VERIFY_SIGNAL);
+  o->compatible.length = cli_string(t->args, OPT_VERIFY_LENGTH);
+  o->compatible.channels = cli_count(t->args, OPT_VERIFY_CHANNELS);
+  if (cli_given(t->args, OPT_VERIFY_OUTPUT))
+    o->compatible.output = cli_count(t->args, OPT_VERIFY_OUTPUT);
   if (cli_given(t->args, OPT_VERIFY_LENGTH_OUTPUT))
-    o->length_output = cli_count(t->args, OPT_VERIFY_LENGTH_OUTPUT);
+    o->compatible.length_output = cli_count(t->args, OPT_VERIFY_LENGTH_OUTPUT);
   o->finite = true;
   return 0;
 }
@@ -263,9 +264,9 @@ int verify_options_take(struct verify_options *o, const struct cli_args *args,
     o->save_case = cli_string(args, OPT_SAVE_CASE);
     o->sites = cli_string(args, OPT_SITES);
   }
-  o->inputs_option = dashed(&t, OPT_VERIFY_INPUTS);
-  o->metric_option = dashed(&t, OPT_VERIFY_METRIC);
-  o->lengths_option = dashed(&t, OPT_VERIFY_LENGTHS);
+  o->names.inputs = dashed(&t, OPT_VERIFY_INPUTS);
+  o->names.metric = dashed(&t, OPT_VERIFY_METRIC);
+  o->names.lengths = dashed(&t, OPT_VERIFY_LENGTHS);
   o->inputs = text(&t, OPT_VERIFY_INPUTS);
   if (!o->inputs && pipeline) o->inputs = pipeline->reference;
   if (cli_given(args, OPT_VERIFY_SEED)) o->seed = cli_count(args, OPT_VERIFY_SEED);

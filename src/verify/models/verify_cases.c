@@ -103,9 +103,9 @@ static int draw_case(struct verify_run *r, int64_t length, struct array_case *ou
                            .batch = rows_of(r),
                            .shapes = v->options.shapes,
                            .n_shapes = v->options.n_shapes,
-                           .signal = v->options.signal,
-                           .lengths = v->options.length,
-                           .channels = v->options.channels};
+                           .signal = v->options.compatible.signal,
+                           .lengths = v->options.compatible.length,
+                           .channels = v->options.compatible.channels};
   struct draw *d;
   char why[256];
   if (open_draw(r, &o, &d, err)) return -1;
@@ -117,10 +117,10 @@ static int draw_case(struct verify_run *r, int64_t length, struct array_case *ou
     if (open_draw(r, &o, &d, err)) return -1;
   }
   const char *sizes = draw_words(d, &v->found.arena);
-  if (!v->found.sizes)
-    v->found.sizes = sizes;
-  else if (!strstr(v->found.sizes, sizes))
-    v->found.sizes = arena_printf(&v->found.arena, "%s; %s", v->found.sizes, sizes);
+  if (!v->found.drawn.sizes)
+    v->found.drawn.sizes = sizes;
+  else if (!strstr(v->found.drawn.sizes, sizes))
+    v->found.drawn.sizes = arena_printf(&v->found.arena, "%s; %s", v->found.drawn.sizes, sizes);
   out->name = length ? arena_printf(&v->found.arena, "length %ld", (long)length) : "drawn";
   const enum draw_end end = draw_inputs(d, &v->arena, &out->inputs, why);
   draw_close(d);
@@ -130,7 +130,7 @@ static int draw_case(struct verify_run *r, int64_t length, struct array_case *ou
   }
   r->undrawn[out - r->cases] =
       arena_printf(&v->found.arena, "no inputs can be drawn: %s; give them with %s", why,
-                   v->options.inputs_option);
+                   v->options.names.inputs);
   return 0;
 }
 

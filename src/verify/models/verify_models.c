@@ -195,8 +195,8 @@ static int check_output_numbers(const struct verify_run *r, struct err *err) {
   const struct {
     int64_t output;
     const char *option; // the words after it are those of onnx-conv2matmul
-  } asked[] = {{r->v->options.output, "--verify-output-index"},
-               {r->v->options.length_output, "--verify-length-output-index"}};
+  } asked[] = {{r->v->options.compatible.output, "--verify-output-index"},
+               {r->v->options.compatible.length_output, "--verify-length-output-index"}};
   for (int i = 0; i < 2; i++) {
     if (asked[i].output < (int64_t)n) continue;
     err_fill(err, ERR_USAGE, "%s out of range. Model has %u output(s).", asked[i].option, n);
@@ -257,9 +257,9 @@ static void find_bounds(struct verify_run *r) {
   if (!r->loses || r->theirs) return;
   const uint32_t bits = verify_bits_of_models(m[0], m[1]);
   if (!r->given)
-    r->unjudged = arena_printf(a, "drawn inputs: %s DIR", o->inputs_option);
+    r->unjudged = arena_printf(a, "drawn inputs: %s DIR", o->names.inputs);
   else if (bits > 0 && bits < 4)
-    r->unjudged = arena_printf(a, "weights of %u bits: %s sqnr=DB", bits, o->metric_option);
+    r->unjudged = arena_printf(a, "weights of %u bits: %s sqnr=DB", bits, o->names.metric);
 }
 
 // An optimized session rounds activations of products with quantized weights. Where nothing is lost that is turned off: two forms of a product that
@@ -280,12 +280,12 @@ static int run(struct verify_run *r, struct err *err) {
   if (m->main_graph == NO_ID) return err_set(err, ERR_MODEL, "the model has no graph");
   if (check_output_numbers(r, err)) return -1;
   r->infer = verify_cases_inferred(m);
-  verify_random_find(&r->random, m, r->infer, &v->arena);
+  verify_random_find(&r->random[0], m, r->infer, &v->arena);
   r->given = v->options.inputs || verify_models_listed(&v->options);
   find_bounds(r);
   see_rounded(r);
-  if (r->random.any && r->side[1].path)
-    verify_random_find(&r->random_result, &r->side[1].model, r->infer_result, &v->arena);
+  if (r->random[0].any && r->side[1].path)
+    verify_random_find(&r->random[1], &r->side[1].model, r->infer_result, &v->arena);
   if (verify_cases_find(r, err)) return -1;
   if (v->metrics == VERIFY_METRICS_ALONE) {
     if (run_side(r, &r->side[1], err)) return -1;

@@ -33,16 +33,15 @@ struct verify_run {
   struct compare_bounds judged;
   // The models alone say that something was lost: outputs that all meet these bounds show that nothing was. No words: not asked.
   struct verify_bounds equal;
-  uint32_t n_unequal;                 // outputs that do not
-  uint32_t first_row;                 // of this run in `found`
-  bool given, theirs;                 // inputs; bounds, by the user
-  bool loses;                         // so that `unjudged` counts, if the bounds are not theirs
-  const char *unjudged;               // why numbers are not judged; NULL: they are
-  struct verify_output *outputs;      // of the source
-  struct verify_output *expected;     // the same of what is expected of it
-  struct verify_output *listed;       // and of what a pipeline expects of the result
-  struct verify_random random;        // of the source
-  struct verify_random random_result; // where the source draws numbers
+  uint32_t n_unequal;             // outputs that do not
+  uint32_t first_row;             // of this run in `found`
+  bool given, theirs;             // inputs; bounds, by the user
+  bool loses;                     // so that `unjudged` counts, if the bounds are not theirs
+  const char *unjudged;           // why numbers are not judged; NULL: they are
+  struct verify_output *outputs;  // of the source
+  struct verify_output *expected; // the same of what is expected of it
+  struct verify_output *listed;   // and of what a pipeline expects of the result
+  struct verify_random random[2]; // of the source; of the result, where the source draws numbers
   uint8_t *wholes; // by output of the source: 1 + enum verify_whole; 0: not asked yet
   // By output of the source: 1 + does it store whole numbers as floats; 0: not asked yet.
   uint8_t *stored;

@@ -66,12 +66,12 @@ static struct found find(const struct verify_run *r, uint32_t place) {
   const struct model *m = &r->side[0].model;
   struct found f = {.node = NO_ID, .most = UINT64_MAX, .looked = true};
   struct infer_type t;
-  uint32_t value = verify_walk_output(&r->random, place), slot;
+  uint32_t value = verify_walk_output(&r->random[0], place), slot;
   for (uint32_t step = 0; value != NO_ID && step < m->n_nodes; step++) {
     if (m->values[value].kind != VALUE_NODE_OUTPUT) return f;
     const uint32_t node = m->values[value].def;
     int64_t unwritten;
-    if (r->random.calls[node]) return f;
+    if (r->random[0].calls[node]) return f;
     f.most = min_u64(f.most, infer_type_of(r->infer, value, &t) ? most_places(t.dtype) : 0);
     if (has_places(m, node, &slot, &unwritten)) {
       const struct model_node *n = &m->nodes[node];

@@ -87,14 +87,15 @@ static const char *unjudged_words(struct verify_run *r, const struct compare_fig
 // other numbers.
 static const char *random_words(const struct verify_run *r, uint32_t place, const struct array *a,
                                 const struct array *b, const struct compare_result *got) {
-  const struct model *m = r->random.m;
+  const struct model *m = r->random[0].m;
   const struct compare_figures *f = &got->figures;
   if (got->end == COMPARE_PASSED) return NULL;
-  if (got->end == COMPARE_DIFFERENT && !verify_random_forms(&r->random, place, a, b)) return NULL;
+  if (got->end == COMPARE_DIFFERENT && !verify_random_forms(&r->random[0], place, a, b))
+    return NULL;
   if (got->end != COMPARE_DIFFERENT && f->nonfinite[0] + f->nonfinite[1] > 0 &&
       (f->nonfinite[0] == 0 || r->v->options.finite))
     return NULL;
-  const uint32_t node = verify_random_behind(&r->random, place);
+  const uint32_t node = verify_random_behind(&r->random[0], place);
   if (node == NO_ID) return NULL;
   const struct span op = model_name(m, m->nodes[node].op_type);
   return arena_printf(
@@ -107,7 +108,7 @@ static const char *random_words(const struct verify_run *r, uint32_t place, cons
 static bool is_drawn(const struct verify_run *r, const struct array_case *c,
                      const struct array *b) {
   const struct array *first = r->side[1].results[c - r->cases].list;
-  return verify_random_behind(&r->random_result, (uint32_t)(b - first)) != NO_ID;
+  return verify_random_behind(&r->random[1], (uint32_t)(b - first)) != NO_ID;
 }
 
 // A bound that somebody asked for is not met by what cannot be judged.
@@ -177,7 +178,7 @@ static enum dtype element_type(const struct array *a) {
 // The same in all cases, so that it is found once.
 static enum verify_whole whole_of(struct verify_run *r, uint32_t place) {
   if (place >= outputs_of(r)) return VERIFY_WHOLE_EQUAL;
-  if (!r->wholes[place]) r->wholes[place] = (uint8_t)(1 + verify_whole_of(&r->random, place));
+  if (!r->wholes[place]) r->wholes[place] = (uint8_t)(1 + verify_whole_of(&r->random[0], place));
   return (enum verify_whole)(r->wholes[place] - 1);
 }
 
@@ -185,7 +186,7 @@ static enum verify_whole whole_of(struct verify_run *r, uint32_t place) {
 static bool is_stored(struct verify_run *r, uint32_t place, enum dtype t, enum dtype other) {
   const bool wide = dtype_bits(t) >= 32 && dtype_bits(other) >= 32;
   if (place >= outputs_of(r) || (other != t && !wide)) return false;
-  if (!r->stored[place]) r->stored[place] = verify_whole_stored(&r->random, place) ? 2 : 1;
+  if (!r->stored[place]) r->stored[place] = verify_whole_stored(&r->random[0], place) ? 2 : 1;
   return r->stored[place] == 2;
 }
 
@@ -406,7 +407,8 @@ int verify_rows_case(struct verify_run *r, uint32_t i, struct err *err) {
   const struct array_case *c = &r->cases[i];
   const struct verify_side *s = r->side;
   const struct arrays *a = &s[0].results[i], *b = &s[1].results[i];
-  const int64_t only = r->v->options.output, lengths = r->v->options.length_output;
+  const int64_t only = r->v->options.compatible.output,
+                lengths = r->v->options.compatible.length_output;
   if (outputs_of(r) == 0) {
     end_row(r, add_row(r, "outputs", c), VERIFIED_NOT, "the model has no outputs");
     return 0;

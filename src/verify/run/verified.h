@@ -57,10 +57,13 @@ struct verified {
   // The pass whose result was compared with, since no runtime has this operator of the source; NULL: the source was.
   const char *against, *lacking;
   bool cuda; // that computed; else the processor
-  uint64_t seed;
-  const int64_t *lengths; // that were asked for; in the options
-  uint32_t n_lengths;
-  const char *sizes; // "batch=1, time=64"; NULL
+  // How inputs were drawn.
+  struct {
+    uint64_t seed;
+    const int64_t *lengths; // that were asked for; in the options
+    uint32_t n_lengths;
+    const char *sizes; // "batch=1, time=64"; NULL
+  } drawn;
   TABLE(struct verified_row, rows);
   TABLE(struct verified_layer, layers);
   uint64_t n_passed, n_failed, n_not, n_unjudged;
@@ -77,9 +80,11 @@ struct verified {
   bool lossy_more; // both are quantized: the last line says why
   uint64_t n_left; // sites that were left out (--sites, verify: off): they have no row
   // Everything that no edit is about, compared with the source (verify_rest.h): how much differs, and the first in words.
-  bool rest_asked;
-  uint64_t rest_differs;
-  const char *rest_first, *rest_of; // rest_of: base name of the source
+  struct {
+    bool asked;
+    uint64_t differs;
+    const char *first, *of; // of: base name of the source
+  } rest;
   uint64_t peak_memory[2]; // bytes: of weir and of weir-ort, all of their processes together
   uint32_t n_helpers;      // processes of weir after the first, each with a weir-ort of its own
   double seconds;

@@ -37,9 +37,9 @@ int verify_begin(struct verify *v, const struct verify_options *o, struct err *e
   if (runtime_open(&v->runtime, &v->options.runtime, err)) return -1;
   v->found.cuda = v->options.runtime.provider != NULL;
   v->found.runtime = arena_string(&v->found.arena, span_str(runtime_about(v->runtime).version));
-  v->found.seed = o->seed;
-  v->found.lengths = o->lengths;
-  v->found.n_lengths = o->n_lengths;
+  v->found.drawn.seed = o->seed;
+  v->found.drawn.lengths = o->lengths;
+  v->found.drawn.n_lengths = o->n_lengths;
   v->found.scope = !(o->scope & VERIFY_SITES) ? "model"
                    : o->scope == VERIFY_SITES ? "sites"
                                               : "all";
@@ -106,10 +106,10 @@ int verify_judge(const struct verify *v, struct err *err) {
              quote_str(unmet->name).s, unmet->why);
     return -1;
   }
-  if (f->rest_differs) {
+  if (f->rest.differs) {
     err_fill(err, ERR_FAIL,
              "verification failed: the %s differs from the source, but no edit changes it",
-             f->rest_first);
+             f->rest.first);
     return -1;
   }
   if (f->n_passed == 0 && f->n_unjudged == 0 && all > 0) {
@@ -133,7 +133,7 @@ int verify_judge(const struct verify *v, struct err *err) {
     return err_hint(err,
                     "the model may not accept the sizes of the drawn inputs: %s N sets another "
                     "length; %s DIR reads arrays",
-                    v->options.lengths_option, v->options.inputs_option);
+                    v->options.names.lengths, v->options.names.inputs);
   }
   if (all == 0 && f->n_left > 0 && (v->options.sites || v->options.asked)) {
     err_fill(err, ERR_FAIL, "nothing was verified: %s none of the %lu site%s",

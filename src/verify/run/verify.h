@@ -45,16 +45,21 @@ struct verify_options {
   uint64_t seed;
   struct compare_bounds bounds;
   const char *bounds_words; // as the user gave them; NULL: none, and defaults hold
-  const char *inputs_option, *metric_option,
-      *lengths_option; // as this command calls them: "--inputs"
-  bool finite;         // an element that is not finite is a failure, on whichever side
-  double require;      // the least share that must have been verified, 0 to 1; < 0: not asked for
+  struct {
+    const char *inputs, *metric, *lengths;
+  } names;        // of options, as this command calls them: "--inputs"
+  bool finite;    // an element that is not finite is a failure, on whichever side
+  double require; // the least share that must have been verified, 0 to 1; < 0: not asked for
   bool layers;
   const char *save_case;
-  const char *sites;             // "all", a number, or a pattern of names; NULL: all
-  const char *signal, *length;   // names of inputs
-  int64_t channels;              // 0: from the model
-  int64_t output, length_output; // which outputs are compared, and which are lengths; -1: all, none
+  const char *sites; // "all", a number, or a pattern of names; NULL: all
+  // As onnx-conv2matmul has it.
+  struct {
+    const char *signal, *length; // names of inputs
+    int64_t channels;            // 0: from the model
+    int64_t output,
+        length_output; // which outputs are compared, and which are lengths; -1: all, none
+  } compatible;
   const struct pipeline
       *pipeline; // whose steps say how what they changed is verified; NULL: none does
   bool asked;    // by --verify: steps that say nothing of it are verified too, by what they promise
@@ -84,7 +89,7 @@ struct verify {
   bool imports; // a source of whole models that lacks one is imported, without edits that say how
   struct verify_import *import; // what is compared with in its place; NULL: it is the source
   void (*import_close)(struct verify *v);
-  struct arena arena;           // of inputs and results
+  struct arena arena; // of inputs and results
   struct verified found;
   double began;
 };

@@ -204,7 +204,8 @@ int site_run_open(struct site_run *r, struct err *err) {
       return -1;
   }
   if (site_run_draws(r, BATCH, r->draw, err)) return -1;
-  if (!r->v->found.sizes) r->v->found.sizes = draw_words(r->draw[BEFORE], &r->v->found.arena);
+  if (!r->v->found.drawn.sizes)
+    r->v->found.drawn.sizes = draw_words(r->draw[BEFORE], &r->v->found.arena);
   for (uint32_t i = 0; i < r->e->groups->n_rows; i++)
     add_pass(r->passes, &r->n_passes, r->e->groups->rows[i].pass);
   sites_find(r->e->source, r->e->result, r->e->groups, find_retyped(r), &r->arena, &r->sites);

@@ -144,7 +144,7 @@ static enum answer differs(struct verify *v, const struct verify_edited *e, cons
       part.before = e->before;
       part.groups = &after;
     }
-    v->found = (struct verified){.scope = kept.scope, .sizes = kept.sizes};
+    v->found = (struct verified){.scope = kept.scope, .drawn.sizes = kept.drawn.sizes};
     rc = verify_sites_of(v, &part, groups, n, &ignored);
     found = v->found;
     v->found = kept;

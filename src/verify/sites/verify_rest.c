@@ -34,7 +34,7 @@ static int read_onnx(void *ctx, uint32_t side, uint64_t off, void *buf, size_t n
 
 static void differs(struct rest *r, const char *what) {
   struct verified *f = &r->v->found;
-  if (f->rest_differs++ == 0) f->rest_first = arena_string(&f->arena, span_str(what));
+  if (f->rest.differs++ == 0) f->rest.first = arena_string(&f->arena, span_str(what));
 }
 
 // ---- nodes -------------------------------------------------------------------------------------
@@ -198,8 +198,8 @@ int verify_rest(struct verify *v, struct verify_replay *x, struct verify_written
   struct rest r = {.v = v, .x = x, .w = w};
   r.d = (struct diff){.m = {&x->exec.model, &w->model}, .read = read_onnx, .ctx = &r};
   edits_init(&r.theirs, &w->model, &w->recipes);
-  v->found.rest_asked = true;
-  v->found.rest_of = path_base(x->exec.in_path);
+  v->found.rest.asked = true;
+  v->found.rest.of = path_base(x->exec.in_path);
   // Twins are those of the output that was matched (verify_written.h), even if another node looks like one.
   const struct diff_twins twins = {w->graph_of, w->node_of, w->value_of};
   diff_take(&r.d, &twins);
