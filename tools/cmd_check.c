@@ -13,7 +13,7 @@
 #include "check.h"
 #include "commands.h"
 #include "load.h"
-#include "model_folder_tell.h"
+#include "render_model_folder.h"
 #include "hints.h"
 #include "infer.h"
 #include "report.h"
@@ -224,11 +224,11 @@ static int check_folder(const struct cli_args *args, struct err *err) {
   model_folder_sum(&b);
   put_counts(&all);
   if (all.json) {
-    model_folder_write(&b, &all.j);
+    render_model_folder_json(&b, &all.j);
     json_end_object(&all.j);
     report_json_end(&all.j);
   } else {
-    model_folder_print(&b);
+    render_model_folder(&b);
     putchar('\n');
     print_counts(&all);
   }

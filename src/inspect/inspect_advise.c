@@ -8,11 +8,10 @@
 // save too little to be worth it is not said. Without the data files nothing can be run: sizes are then those of the
 // weights alone, and no command is named. The same where the model has too many rows to be loaded again for each line.
 #include "cast.h"
-#include "cli.h"
 #include "shell_words.h"
 #include "conv2matmul.h"
 #include "custom_ops.h"
-#include "inspect.h"
+#include "inspect_steps.h"
 #include "matmulnbits.h"
 #include "estimate.h"
 #include "prospect.h"
@@ -218,8 +217,7 @@ static void add_saving(struct savings *s, uint64_t before, uint64_t after) {
 
 // The pass quantize with four or eight bits for these operators, as behind --pass.
 static const char *quantize_words(struct inspect *in, uint32_t ops, uint32_t bits) {
-  const char *words =
-      arena_printf(&in->arena, "%s:block_size=%d", cli_pass(CLI_quantize)->name, NEXT_BLOCK);
+  const char *words = arena_printf(&in->arena, "quantize:block_size=%d", NEXT_BLOCK);
   if (bits != 4) words = arena_printf(&in->arena, "%s,bits=%u", words, bits);
   if (ops == MATMULNBITS_MATMUL) return words;
   return arena_printf(&in->arena, "%s,op_types=%s", words, estimate_op_types(ops, "+", &in->arena));

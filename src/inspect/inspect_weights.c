@@ -6,9 +6,7 @@
 // Parameters are elements of weights as a runtime has them: of codes as many as they stand for, their
 // scales and zero points not at all. A tensor counts once, however many nodes use it. Where weights that
 // are stored as Cast, Mul and Add (weir shrink) begin is told by the Cast of an int8 constant.
-#include "inspect.h"
-
-#include <stdio.h>
+#include "inspect_steps.h"
 
 #define SLOT(k) (1ull << (k))
 // Of QLinearConcat, from its third input on: codes, their scale, their zero point, again and again.
@@ -179,19 +177,4 @@ void inspect_weights(struct inspect *in) {
     if (inspect_uses(m, i) > 0 && dims_product(model_dims(m, t), t->rank, &n)) in->parameters += n;
   }
   table_free(seen, cap, sizeof *seen);
-}
-
-struct quoted inspect_count(uint64_t n) {
-  static const char *const unit[] = {" k", " M", " B", " T"};
-  struct quoted q;
-  double x = (double)n / 1000;
-  size_t u = 0;
-  if (n < 1000) {
-    snprintf(q.s, sizeof q.s, "%u", (unsigned)n);
-    return q;
-  }
-  for (; x >= 999.5 && u < 3; u++)
-    x /= 1000;
-  snprintf(q.s, sizeof q.s, x < 9.995 ? "%.2f%s" : x < 99.95 ? "%.1f%s" : "%.0f%s", x, unit[u]);
-  return q;
 }

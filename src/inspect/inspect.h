@@ -1,9 +1,7 @@
-// What `weir inspect` finds out about a model, gathered once and then printed for people or as
-// JSON.
+// Facts about a model, gathered once: counts, weights, files, and what could be saved.
 #ifndef WEIR_INSPECT_H
 #define WEIR_INSPECT_H
 
-#include "json.h"
 #include "model.h"
 #include "sources.h"
 #include "tensor_map.h"
@@ -24,10 +22,9 @@ struct inspect_file {
   uint64_t size;
   struct tensor_map_use use;
   bool missing;
-  const char *unreadable; // why it is there but may not be read, or NULL
-  const char *remedy;     // what can be done about that, or ""
-  uint64_t needed;        // bytes, for all of its tensors
-  const char *is;         // what it seems to be instead, where it is too short, or NULL
+  const struct err *unreadable; // why it is there but may not be read, or NULL
+  uint64_t needed;              // bytes, for all of its tensors
+  const char *is;               // what it seems to be instead, where it is too short, or NULL
 };
 
 // Something that weir could do with the model.
@@ -83,15 +80,7 @@ void inspect_gather(struct inspect *in, struct model *m, struct sources *sources
 void inspect_look_ahead(struct inspect *in, struct model *m);
 void inspect_done(struct inspect *in);
 
-// Fills in->advice and in->next from the rows of the model and what was gathered. A new pass adds its
-// line here.
-void inspect_advise(struct inspect *in, struct model *m);
-// inspect_weights.c: fills in->parameters and in->quantized.
-void inspect_weights(struct inspect *in);
-// "610 M"
-struct quoted inspect_count(uint64_t n);
-
-// ---- facts of one tensor or value ----
+// ---- facts of one tensor ----
 
 // Uses of a tensor: of its initializer's value, or of the output of its Constant node; 1 in other
 // attributes.
@@ -102,20 +91,5 @@ bool inspect_place(const struct model *m, uint32_t tensor, struct extent *at);
 uint64_t inspect_bytes(const struct inspect *in);
 // Its name; for tensors of attributes "node.attribute" if they have none of their own.
 const char *inspect_tensor_name(struct inspect *in, uint32_t tensor);
-// "float[1,80,time]"; "unknown" or "not a tensor" where the file does not say more.
-struct quoted inspect_type(const struct model *m, uint32_t value);
-
-// ---- printing ----
-
-void inspect_print(struct inspect *in);         // the overview
-void inspect_print_tensors(struct inspect *in); // tab-separated lines, a heading first
-void inspect_print_tree(struct inspect *in);    // graphs and nodes
-// What inference finds out of values: tab-separated lines, and totals as a notice; or with `j` the member "shapes" of
-// an open object. `elements`: those of small values too.
-void inspect_shapes(struct inspect *in, bool elements, struct json_out *j);
-struct inspect_lists {
-  bool tensors, tree, shapes, elements;
-};
-void inspect_json(struct inspect *in, const struct inspect_lists *lists);
 
 #endif

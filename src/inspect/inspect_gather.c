@@ -1,14 +1,13 @@
-// The facts that inspect shows, gathered once.
+// The facts, gathered once.
 //
 // There is one walk over the tensors and one over the nodes. Everything is counted from the rows of
 // the model; of the files themselves the two producer fields are read again, which no row holds, and samples, for the
 // size that they have when they are compressed (gzip_guess.h).
 // Lists are kept short here (the largest tensors, operators by count), so that what is shown does
 // not depend on who shows it.
-#include "inspect.h"
+#include "inspect_steps.h"
 
 #include "gzip_guess.h"
-#include "hints.h"
 #include "load.h"
 #include "unfinished.h"
 
@@ -193,8 +192,7 @@ static void gather_absent(struct inspect *in) {
     if (!sources_why_absent(in->sources, f, &why) || why.kind != ERR_PERMISSION) continue;
     file->missing = false;
     (void)unfinished_explains(in->path, &why);
-    file->unreadable = arena_string(&in->arena, span_str(why.msg));
-    file->remedy = arena_string(&in->arena, span_str(hints_of(&why).s));
+    file->unreadable = arena_copy(&in->arena, &why, sizeof why);
   }
 }
 
@@ -251,6 +249,13 @@ void inspect_gather(struct inspect *in, struct model *m, struct sources *sources
   gather_absent(in);
   gather_needed(in);
   inspect_weights(in);
+}
+
+uint64_t inspect_bytes(const struct inspect *in) {
+  uint64_t all = 0;
+  for (uint32_t f = 0; f < in->m->n_files; f++)
+    all += max_u64(in->files[f].size, in->files[f].needed);
+  return all;
 }
 
 void inspect_look_ahead(struct inspect *in, struct model *m) {

@@ -1,27 +1,27 @@
 // weir inspect MODEL: what is in a model, from its metadata alone.
 //
-// Facts are gathered once (inspect_gather.c) and then shown: an overview, a list of all tensors, a
+// Facts are gathered once (inspect.h) and then shown: an overview, a list of all tensors, a
 // tree of graphs and nodes, what is known of every value before the model runs, or all of it as JSON. Of weights no more
 // is read than samples for the compressed size, and data files are opened to learn their sizes: one that is missing, may not be read (a
 // link, too) or is too short is marked, and no error.
 //
 // weir inspect DIR: the models in a folder, a line each (model_folder.h).
 #include "commands.h"
-#include "inspect.h"
 #include "load.h"
-#include "model_folder_tell.h"
+#include "render_inspect.h"
+#include "render_model_folder.h"
 #include "report.h"
 
 #include <stdio.h>
 
 // One after the other, with an empty line between them; the overview where none is asked for.
 static void print_lists(struct inspect *in, const struct inspect_lists *lists) {
-  if (!lists->tensors && !lists->tree && !lists->shapes) inspect_print(in);
-  if (lists->tensors) inspect_print_tensors(in);
+  if (!lists->tensors && !lists->tree && !lists->shapes) render_inspect(in);
+  if (lists->tensors) render_inspect_tensors(in);
   if (lists->tensors && (lists->tree || lists->shapes)) putchar('\n');
-  if (lists->tree) inspect_print_tree(in);
+  if (lists->tree) render_inspect_tree(in->m);
   if (lists->tree && lists->shapes) putchar('\n');
-  if (lists->shapes) inspect_shapes(in, lists->elements, NULL);
+  if (lists->shapes) render_inspect_shapes(in->m, lists->elements, NULL);
 }
 
 // ---- a folder -----------------------------------------------------------------------------------
@@ -78,11 +78,11 @@ static int inspect_folder(const struct cli_args *args, const struct sources_opti
   if (rc == 0 && cli_flag(args, OPT_JSON)) {
     struct json_out j = {.indent = 2};
     report_json_begin(&j);
-    model_folder_write(&b, &j);
+    render_model_folder_json(&b, &j);
     json_end_object(&j);
     report_json_end(&j);
   } else if (rc == 0) {
-    model_folder_print(&b);
+    render_model_folder(&b);
   }
   model_folder_done(&b);
   return rc;
@@ -112,7 +112,7 @@ int cmd_inspect(const struct cli_args *args, struct err *err) {
     inspect_gather(&in, &m, sources, path, opening.allow_links);
     if (json || !(lists.tensors || lists.tree || lists.shapes)) inspect_look_ahead(&in, &m);
     if (json)
-      inspect_json(&in, &lists);
+      render_inspect_json(&in, &lists);
     else
       print_lists(&in, &lists);
     inspect_done(&in);

@@ -9,7 +9,7 @@
 // Subgraphs hang in attributes of nodes, to a depth that the file decides, so the walk keeps its
 // own stack. A line shows a few inputs and outputs and says how many more there are: however large
 // the model, every line is short and is printed as it is reached.
-#include "inspect.h"
+#include "render_inspect.h"
 #include "report.h"
 
 #include "table.h"
@@ -60,7 +60,8 @@ static void print_slots(const struct model *m, uint32_t first, uint32_t n) {
 static void print_type(const struct model *m, const struct model_node *node) {
   const uint32_t value = node->n_out ? m->refs[node->refs + node->n_in].value : NO_ID;
   if (value == NO_ID || m->values[value].info == NO_ID) return;
-  if (m->infos[m->values[value].info].flags & INFO_TENSOR) printf("  %s", inspect_type(m, value).s);
+  if (m->infos[m->values[value].info].flags & INFO_TENSOR)
+    printf("  %s", render_inspect_type(m, value).s);
 }
 
 // The next subgraph of the frame's holder, or NO_ID when there is none left.
@@ -110,8 +111,7 @@ static void step(struct walk *w) {
   f->index++;
 }
 
-void inspect_print_tree(struct inspect *in) {
-  const struct model *m = in->m;
+void render_inspect_tree(const struct model *m) {
   struct walk w = {.m = m};
   for (uint32_t i = 0; i < m->n_graphs; i++) {
     const struct model_graph *g = &m->graphs[i];

@@ -4,7 +4,7 @@
 // own nodes, that refers to parents and subgraphs by id: JSON readers limit nesting, and models
 // need not. Long lists go out as they grow, so that a model of millions of nodes is never held as
 // text.
-#include "inspect.h"
+#include "render_inspect.h"
 #include "report.h"
 #include "runtime_needs.h"
 
@@ -26,7 +26,7 @@ static void put_files(struct json_out *j, const struct inspect *in) {
     json_put_text(j, "name", file->name);
     json_put_uint(j, "bytes", file->size);
     if (file->missing) json_put_bool(j, "missing", true);
-    if (file->unreadable) json_put_text(j, "unreadable", file->unreadable);
+    if (file->unreadable) json_put_text(j, "unreadable", file->unreadable->msg);
     if (file->needed > file->size) json_put_uint(j, "bytes_needed", file->needed);
     json_put_uint(j, "tensors", file->use.places);
     json_put_uint(j, "used_bytes", file->use.used);
@@ -178,7 +178,7 @@ static void put_graphs(struct json_out *j, const struct model *m, bool tree) {
   json_end_array(j);
 }
 
-void inspect_json(struct inspect *in, const struct inspect_lists *lists) {
+void render_inspect_json(struct inspect *in, const struct inspect_lists *lists) {
   const bool tensors = lists->tensors, tree = lists->tree;
   struct json_out j = {.indent = 2};
   report_json_begin(&j);
@@ -258,7 +258,7 @@ void inspect_json(struct inspect *in, const struct inspect_lists *lists) {
     report_json_flush(&j);
   }
   if (tensors) json_end_array(&j);
-  if (lists->shapes) inspect_shapes(in, lists->elements, &j);
+  if (lists->shapes) render_inspect_shapes(m, lists->elements, &j);
   json_end_object(&j);
   report_json_end(&j);
 }

@@ -1,5 +1,5 @@
 // Folders of models, for people and in JSON.
-#include "model_folder_tell.h"
+#include "render_model_folder.h"
 
 #include "report.h"
 
@@ -67,7 +67,7 @@ static void print_others(const struct model_folder *b, bool own, const char *tit
   if (n > OTHERS_SHOWN) printf("%-10s in %u more\n", quote_bytes(rest).s, n - OTHERS_SHOWN);
 }
 
-void model_folder_print(const struct model_folder *b) {
+void render_model_folder(const struct model_folder *b) {
   for (uint32_t i = 0; i < b->n_models && report_stdout_alive(); i++)
     if (!b->models[i].why || b->checked) print_model(b, &b->models[i]);
   print_sum(b);
@@ -122,7 +122,7 @@ static void write_others(const struct model_folder *b, bool own, const char *key
   json_end_array(j);
 }
 
-void model_folder_write(const struct model_folder *b, struct json_out *j) {
+void render_model_folder_json(const struct model_folder *b, struct json_out *j) {
   json_put_object(j, "folder");
   json_put_array(j, "models");
   for (uint32_t i = 0; i < b->n_models; i++)

@@ -3,7 +3,8 @@
 // It is laid out in blocks: files, versions, inputs and outputs, operators, tensors, the largest of
 // them, advice. Numbers stand in columns at the left, names (of any length) at the end of a line,
 // so that no name can break a column. Names are quoted: they come from a file.
-#include "inspect.h"
+#include "render_inspect.h"
+#include "hints.h"
 #include "report.h"
 #include "needs_print.h"
 #include "schema.h"
@@ -17,9 +18,25 @@ static const char *domain_of(const struct model *m, uint32_t domain) {
   return *name ? name : "ai.onnx";
 }
 
+// "610 M"
+static struct quoted quote_count(uint64_t n) {
+  static const char *const unit[] = {" k", " M", " B", " T"};
+  struct quoted q;
+  double x = (double)n / 1000;
+  size_t u = 0;
+  if (n < 1000) {
+    snprintf(q.s, sizeof q.s, "%u", (unsigned)n);
+    return q;
+  }
+  for (; x >= 999.5 && u < 3; u++)
+    x /= 1000;
+  snprintf(q.s, sizeof q.s, x < 9.995 ? "%.2f%s" : x < 99.95 ? "%.1f%s" : "%.0f%s", x, unit[u]);
+  return q;
+}
+
 // ---- types --------------------------------------------------------------------------------------
 
-struct quoted inspect_type(const struct model *m, uint32_t value) {
+struct quoted render_inspect_type(const struct model *m, uint32_t value) {
   struct quoted q;
   const struct model_value *v = &m->values[value];
   if (v->info == NO_ID) {
@@ -69,7 +86,7 @@ static void print_io(const struct model *m, const char *title, uint32_t first, u
       left++;
     else {
       if (shown++ == 0) printf("\n%s\n", title);
-      printf("  %-28s %s\n", quote(model_value_name(m, value)).s, inspect_type(m, value).s);
+      printf("  %-28s %s\n", quote(model_value_name(m, value)).s, render_inspect_type(m, value).s);
     }
   }
   if (left) printf("  and %u more\n", left);
@@ -111,18 +128,12 @@ static void print_file(const struct inspect_file *file) {
     printf(", %s in no tensor (%s of it padding)", quote_bytes(unused).s,
            quote_bytes(file->use.padding).s);
   putchar('\n');
-  if (file->unreadable)
-    printf(*file->remedy ? "%11s%s (%s)\n" : "%11s%s\n", "", file->unreadable, file->remedy);
+  if (!file->unreadable) return;
+  const struct hints_text remedy = hints_of(file->unreadable);
+  printf(*remedy.s ? "%11s%s (%s)\n" : "%11s%s\n", "", file->unreadable->msg, remedy.s);
 }
 
-uint64_t inspect_bytes(const struct inspect *in) {
-  uint64_t all = 0;
-  for (uint32_t f = 0; f < in->m->n_files; f++)
-    all += max_u64(in->files[f].size, in->files[f].needed);
-  return all;
-}
-
-void inspect_print(struct inspect *in) {
+void render_inspect(struct inspect *in) {
   const struct model *m = in->m;
   printf("%-10s %s\n", quote_bytes(in->files[0].size).s, quote_str(in->files[0].name).s);
   for (uint32_t f = 1; f < m->n_files && f <= FILES_SHOWN; f++)
@@ -147,12 +158,12 @@ void inspect_print(struct inspect *in) {
   if (in->n_subgraphs) printf(", %u subgraph%s", in->n_subgraphs, plural(in->n_subgraphs));
   if (in->n_functions) printf(", %u function%s", in->n_functions, plural(in->n_functions));
   if (in->n_training) printf(", %u training graph%s", in->n_training, plural(in->n_training));
-  if (in->parameters) printf(", %s parameters", inspect_count(in->parameters).s);
+  if (in->parameters) printf(", %s parameters", quote_count(in->parameters).s);
   putchar('\n');
   for (uint32_t i = 0; i < in->n_quantized; i++) {
     const struct inspect_quantized *q = &in->quantized[i];
     printf("quantized: %lu weight%s (%s parameters), %lu bits", q->weights, plural(q->weights),
-           inspect_count(q->parameters).s, q->bits);
+           quote_count(q->parameters).s, q->bits);
     if (q->block) printf(" in blocks of %lu", q->block);
     printf(", %s\n", q->op_type);
   }
@@ -201,7 +212,7 @@ void inspect_print(struct inspect *in) {
 
 // ---- tensors ------------------------------------------------------------------------------------
 
-void inspect_print_tensors(struct inspect *in) {
+void render_inspect_tensors(struct inspect *in) {
   const struct model *m = in->m;
   printf("name\tdtype\tdims\tbytes\tfile\toffset\tuses\n");
   for (uint32_t i = 0; i < m->n_tensors && report_stdout_alive(); i++) {

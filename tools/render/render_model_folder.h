@@ -1,0 +1,12 @@
+// What weir inspect DIR and weir check DIR say of a folder of models (model_folder.h).
+#ifndef WEIR_RENDER_MODEL_FOLDER_H
+#define WEIR_RENDER_MODEL_FOLDER_H
+
+#include "json.h"
+#include "model_folder.h"
+
+void render_model_folder(const struct model_folder *b); // lines for people
+void render_model_folder_json(const struct model_folder *b,
+                              struct json_out *j); // the member "folder"
+
+#endif
