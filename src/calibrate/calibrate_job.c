@@ -12,7 +12,6 @@
 #include "side_inputs.h"
 #include "execution_look.h"
 #include "execution_stage.h"
-#include "machine.h"
 #include "pipeline_yaml.h"
 #include "record_file.h"
 #include "runtime_find.h"
@@ -446,12 +445,6 @@ int calibrate_job_run(struct calibrate_job *j, const struct calibrate_request *r
   const struct request *base = request->base;
   *j = (struct calibrate_job){.base = *base,
                               .request = request,
-                              .exec = {.request = &j->base,
-                                       .in_path = base->sources[0].path,
-                                       .out.dest = -1,
-                                       .began = machine_clock(),
-                                       .memory = base->limits.memory,
-                                       .mode = base->limits.io},
                               .out = request->out,
                               .cache = request->cache,
                               .scratch = {NULL, -1},
@@ -462,9 +455,7 @@ int calibrate_job_run(struct calibrate_job *j, const struct calibrate_request *r
   j->c.ranges = &j->ranges;
   j->c.stop = observer_stop(j->c.observer);
   pass_edits_init(&j->pj, base->observer);
-  model_init(&j->exec.model);
-  recipes_init(&j->exec.recipes);
-  edits_init(&j->exec.edits, &j->exec.model, &j->exec.recipes);
+  execution_begin_reading(&j->exec, &j->base, base->sources[0].path);
   ranges_init(&j->ranges);
   if (take_passes(j, err) || find_runtime(j, err) || load(j, err) || check_output(j, err) ||
       scratch_make(&j->scratch, "calibrate", &j->c.arena, err))

@@ -209,9 +209,12 @@ int execution_beside_bytes(const struct execution *exec, uint64_t *bytes, struct
 int execution_choose_io(struct execution *exec, struct err *err);
 void execution_close(struct execution *exec);
 
-// execution_prepare.c. load opens the sources and loads the model; what is open after a failure, execution_close
+// execution_prepare.c. begin_reading: one that reads this source as the request says, and writes nothing; nothing is opened.
+// load opens the sources and loads the model; what is open after a failure, execution_close
 // closes. prepare_plan: the end of the edits, and the plan: exec->plan, its file and the log are whole. Neither is
 // written for a dry run that the model and its weights refuse: they would be of no run.
+void execution_begin_reading(struct execution *exec, const struct request *request,
+                             const char *in_path);
 int execution_load(struct execution *exec, struct err *err);
 // Of exec->records.command and exec->records.options: what was asked for, as plans have it. In the arena.
 const char *execution_passes_json(struct execution *exec);

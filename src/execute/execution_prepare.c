@@ -24,23 +24,28 @@ int execution_load(struct execution *exec, struct err *err) {
   return rc;
 }
 
-// A job of this request, with nothing opened.
-static void begin(struct execution *exec, const struct request *request) {
-  const struct request_output *wanted = &request->outputs[0];
+void execution_begin_reading(struct execution *exec, const struct request *request,
+                             const char *in_path) {
   *exec = (struct execution){.request = request,
-                             .wanted = wanted,
-                             .in_path = request->sources[0].path,
+                             .in_path = in_path,
+                             .out.dest = -1,
                              .began = machine_clock(),
                              .memory = request->limits.memory,
-                             .mode = request->limits.io,
-                             .out = {.dest = -1,
-                                     .path = wanted->path,
-                                     .absent = wanted->absent,
-                                     .asked = request->reads,
-                                     .replace = wanted->replace}};
+                             .mode = request->limits.io};
   model_init(&exec->model);
   recipes_init(&exec->recipes);
   edits_init(&exec->edits, &exec->model, &exec->recipes);
+}
+
+// A job of this request, with nothing opened.
+static void begin(struct execution *exec, const struct request *request) {
+  const struct request_output *wanted = &request->outputs[0];
+  execution_begin_reading(exec, request, request->sources[0].path);
+  exec->wanted = wanted;
+  exec->out.path = wanted->path;
+  exec->out.absent = wanted->absent;
+  exec->out.asked = request->reads;
+  exec->out.replace = wanted->replace;
   execution_output_split(exec);
   exec->layout = (struct plan_layout){.onnx_name = exec->out.onnx_name,
                                       .inline_below = 1024,

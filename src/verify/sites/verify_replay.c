@@ -11,7 +11,6 @@
 
 #include "custom_ops.h"
 #include "infer.h"
-#include "machine.h"
 #include "passes.h"
 #include "replay_log.h"
 #include "verify_import.h"
@@ -36,21 +35,12 @@ static int replay(struct verify_replay *x, const struct request *request, const 
                   const char *log, uint32_t groups, bool partial, struct user_rules *own,
                   struct err *err) {
   struct replay_log lines;
-  *x = (struct verify_replay){.opened = true,
-                              .request = *request,
-                              .exec = {.request = &x->request,
-                                       .in_path = model,
-                                       .out.dest = -1,
-                                       .began = machine_clock(),
-                                       .memory = request->limits.memory,
-                                       .mode = request->limits.io}};
+  *x = (struct verify_replay){.opened = true, .request = *request};
   x->request.dry_run = true; // nothing is kept of what stages answer
   x->request.watch = NULL;
-  model_init(&x->exec.model);
+  execution_begin_reading(&x->exec, &x->request, model);
   model_init(&x->source);
-  recipes_init(&x->exec.recipes);
   recipes_init(&x->source_recipes);
-  edits_init(&x->exec.edits, &x->exec.model, &x->exec.recipes);
   int rc = replay_log_open(&lines, log, err);
   lines.groups = groups;
   if (rc == 0) rc = execution_load(&x->exec, err);
