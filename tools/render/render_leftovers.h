@@ -1,0 +1,11 @@
+// What interrupted runs left (leftovers.h), on standard output.
+#ifndef WEIR_RENDER_LEFTOVERS_H
+#define WEIR_RENDER_LEFTOVERS_H
+
+#include "leftovers.h"
+
+// A line or more for each; without quiet a summary, with yes of what was removed.
+void render_leftovers(struct leftovers *c, const char *dir, bool yes, bool quiet);
+void render_leftovers_json(const struct leftovers *c, const char *dir);
+
+#endif
