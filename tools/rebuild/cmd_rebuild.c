@@ -5,7 +5,6 @@
 // The run is that of a 'weir run' whose command line is put together here, so that all it can be told is told in one way. The
 // verdict is on standard output; a model that comes out different is no failure of the command, which says so itself
 // and gives exit code 1.
-#include "audit_found.h"
 #include "audit_target.h"
 #include "again.h"
 #include "calibrate_job.h"
@@ -13,6 +12,7 @@
 #include "cli_request.h"
 #include "commands.h"
 #include "rebuild.h"
+#include "render_audit.h"
 #include "report.h"
 #include "scratch.h"
 #include "sign_model.h"
@@ -203,7 +203,7 @@ static void print_text(const struct rebuild *r, const struct audit_target *t,
     printf("%s: signed with the %s key %.16s...\n", quote_str(t->signature).s, sign_key_curve(key),
            sign_key_id(key));
   for (size_t i = 0; i < r->n_found; i++)
-    audit_found_print(&r->found[i]);
+    render_audit_found(&r->found[i]);
   for (size_t i = 0; i < r->n_reasons; i++)
     printf("    note: %s\n", r->reasons[i]);
   if (r->n_found > 0 && r->different > 0)
@@ -249,7 +249,7 @@ static void print_json(const struct rebuild *r, const struct audit_target *t,
   json_put_text(&j, "output", r->n_found == 0 ? r->write_to : NULL);
   json_put_array(&j, "differences");
   for (size_t i = 0; i < r->n_found; i++) {
-    audit_found_write(&r->found[i], &j);
+    render_audit_found_json(&r->found[i], &j);
     report_json_flush(&j);
   }
   json_end_array(&j);

@@ -1,0 +1,175 @@
+// What an audit found, for people and for scripts.
+#include "render_audit.h"
+
+#include "report.h"
+#include "shell_words.h"
+
+#include <stdio.h>
+
+enum { TENSORS_SHOWN = 6 };
+
+void render_audit_found(const struct audit_found *f) {
+  printf("%s bytes %lu..%lu: %s\n", quote_str(f->file).s, f->off, (f->off + f->len), f->what);
+  for (uint32_t i = 0; i < f->n_tensors && i < TENSORS_SHOWN; i++)
+    printf("    tensor '%s'\n", quote_str(f->tensors[i]).s);
+  if (f->n_tensors > TENSORS_SHOWN)
+    printf("    and %u more tensor%s\n", f->n_tensors - TENSORS_SHOWN,
+           plural(f->n_tensors - TENSORS_SHOWN));
+  if (f->narrowed && f->n_tensors == 0 && f->n_whole > 0)
+    printf("    the damage is outside the tensors (%u in this range %s intact)\n", f->n_whole,
+           f->n_whole == 1 ? "is" : "are");
+  else if (f->narrowed && f->n_whole > 0)
+    printf("    (%u other tensor%s in this range: intact)\n", f->n_whole, plural(f->n_whole));
+  else if (f->n_tensors == 0 && f->mapped)
+    printf("    no tensor is stored in this range\n");
+}
+
+void render_audit_found_json(const struct audit_found *f, struct json_out *j) {
+  json_object(j);
+  json_put_text(j, "file", f->file);
+  json_put_uint(j, "offset", f->off);
+  json_put_uint(j, "length", f->len);
+  json_put_text(j, "what", f->what);
+  json_key(j, "tensors");
+  if (f->mapped) {
+    json_array(j);
+    for (uint32_t k = 0; k < f->n_tensors; k++)
+      json_text(j, f->tensors[k]);
+    json_end_array(j);
+  } else {
+    json_null(j);
+  }
+  json_put_bool(j, "narrowed", f->narrowed);
+  json_put_uint(j, "whole_tensors", f->n_whole);
+  json_end_object(j);
+}
+
+// ---- an audit ----------------------------------------------------------------------------------
+
+static void print_left(const struct audit_left *l) {
+  if (l->whole == 0 && l->units == 1) printf("    no other unit in this file\n");
+  if (l->whole == 0 && l->units > 1)
+    printf("    none of the file's %lu units is intact\n", l->units);
+  if (l->whole == 0) return;
+  printf("    %lu of the file's %lu units %s intact:%s bytes %lu..%lu", l->whole, l->units,
+         l->whole == 1 ? "is" : "are", l->whole == 1 ? "" : " the first at", l->first.off,
+         l->first.off + l->first.len);
+  if (l->whole > 1) printf(", the last at bytes %lu..%lu", l->last.off, l->last.off + l->last.len);
+  printf("\n");
+}
+
+static void print_verdict(const struct audit *a) {
+  const struct audit_target *t = &a->target;
+  const struct audit_result *r = &a->result;
+  const struct quoted model = quote_str(t->model);
+  const uint32_t n = a->files.n_unlisted;
+  char tensors[256];
+  manifest_tensors_name(tensors, t->name);
+  for (uint32_t i = 0; i < n; i++)
+    printf("not checked: %s\n", quote_str(a->files.unlisted[i]).s);
+  if (a->lacks_digests)
+    printf("%s: file is missing (the digests per tensor, which the manifest lists)\n",
+           quote_str(tensors).s);
+  if (a->n_found > 0)
+    printf("%s: DAMAGED: %lu of %lu unit%s in %lu file%s\n", model.s, r->damaged, r->shards,
+           plural(r->shards), r->files, plural(r->files));
+  else if (n > 0)
+    printf("%s: NOT CHECKED: %u file%s that the model refers to %s not in the manifest\n", model.s,
+           n, plural(n), n == 1 ? "is" : "are");
+  else if (a->lacks_digests)
+    printf("%s: INCOMPLETE: the model is intact, and a file that belongs to it is missing\n",
+           model.s);
+  else
+    printf("%s: OK (%lu file%s, %s match%s the manifest)\n", model.s, r->files, plural(r->files),
+           quote_bytes(r->bytes).s, r->files == 1 ? "es" : "");
+}
+
+static void print_text(const struct audit *a) {
+  const struct audit_target *t = &a->target;
+  if (a->key)
+    printf("%s: signed with the %s key %.16s...\n", quote_str(t->signature).s,
+           sign_key_curve(a->key), sign_key_id(a->key));
+  const struct audit_left *left = a->left; // in the same order
+  for (size_t i = 0; i < a->n_found; i++) {
+    const struct audit_found *f = &a->found[i];
+    render_audit_found(f);
+    if (i + 1 < a->n_found && strcmp(f->file, f[1].file) == 0) continue;
+    if (!f->mapped) print_left(left);
+    left++;
+  }
+  print_verdict(a);
+}
+
+// How to have the files again, and how the next audit would say more.
+static void hint_repair(struct audit *a, const char *operand) {
+  struct span source;
+  bool several = false;
+  for (size_t i = 0; i < a->n_found; i++)
+    several = several || (!a->found[i].narrowed && a->found[i].n_tensors > 1);
+  if (a->n_found == 0) return;
+  if (json_as_string(json_get(json_get(a->m.x_weir, "source"), "name"), &source))
+    report_hint("to make the damaged files again: weir rebuild %s --source %s --write again",
+                shell_words_quote(operand, &a->arena),
+                shell_words_quote(quote(source).s, &a->arena));
+  if (several && !a->m.lists_tensors)
+    report_hint(
+        "for a model written with --tensor-digests, 'weir audit' names only the damaged tensors");
+}
+
+static void put_place(struct json_out *j, const char *key, const struct audit_left *l,
+                      struct audit_place at) {
+  if (l->whole == 0) {
+    json_put_null(j, key);
+    return;
+  }
+  json_put_object(j, key);
+  json_put_uint(j, "offset", at.off);
+  json_put_uint(j, "length", at.len);
+  json_end_object(j);
+}
+
+void render_audit_json(const struct audit *a) {
+  const struct audit_target *t = &a->target;
+  const struct audit_result *r = &a->result;
+  struct json_out j = {.indent = 2};
+  report_json_begin(&j);
+  json_put_text(&j, "manifest", t->manifest);
+  json_put_text(&j, "subject", a->m.subject);
+  json_put_text(&j, "signature", a->key ? t->signature : NULL);
+  json_put_text(&j, "key", a->key ? sign_key_id(a->key) : NULL);
+  json_put_bool(&j, "whole", audit_is_whole(a));
+  json_put_uint(&j, "files", r->files);
+  json_put_uint(&j, "units", r->shards);
+  json_put_uint(&j, "damaged_units", r->damaged);
+  json_put_uint(&j, "bytes", r->bytes);
+  json_put_array(&j, "damage");
+  for (size_t i = 0; i < a->n_found; i++) {
+    render_audit_found_json(&a->found[i], &j);
+    report_json_flush(&j);
+  }
+  json_end_array(&j);
+  json_put_array(&j, "damaged_files");
+  for (size_t i = 0; i < a->n_left; i++) {
+    const struct audit_left *l = &a->left[i];
+    json_object(&j);
+    json_put_text(&j, "file", l->file);
+    json_put_uint(&j, "units", l->units);
+    json_put_uint(&j, "whole_units", l->whole);
+    put_place(&j, "first_whole", l, l->first);
+    put_place(&j, "last_whole", l, l->last);
+    json_end_object(&j);
+  }
+  json_end_array(&j);
+  json_put_array(&j, "not_checked");
+  for (uint32_t i = 0; i < a->files.n_unlisted; i++)
+    json_text(&j, a->files.unlisted[i]);
+  json_end_array(&j);
+  json_put_bool(&j, "digests_missing", a->lacks_digests);
+  json_end_object(&j);
+  report_json_end(&j);
+}
+
+void render_audit(struct audit *a, const char *operand) {
+  print_text(a);
+  hint_repair(a, operand);
+}
