@@ -9,8 +9,10 @@
 #include "hash_source.h"
 #include "execution_stage.h"
 #include "recorded.h"
+#include "sign_model.h"
 #include "version_number.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { NAMES_REFUSED = 64 }; // more than a run ever tries
@@ -40,7 +42,7 @@ static int check_source(const struct rebuild *r, struct execution *exec, struct 
   if (!json_as_string(json_get(source, "meta_sha256"), &meta) ||
       !json_as_string(json_get(source, "name"), &name))
     return err_set(err, ERR_MODEL, "the manifest '%s' does not say what its model was made from",
-                   quote_path(r->shown).s);
+                   quote_path(r->target.manifest).s);
   if (!span_is(meta, have)) {
     err_fill(err, ERR_INPUT,
              "the outputs were made from a model other than '%s' (meta_sha256 %s, not %s)",
@@ -245,8 +247,35 @@ static int edit(struct execution *exec, void *ctx, struct err *err) {
                                  : pass_edits_edit(exec, &r->pj, err);
 }
 
+int rebuild_read(struct rebuild *r, const char *operand, const char *public_key, struct err *err) {
+  const struct sign_model_reader who = {public_key, operand, "rebuild"};
+  struct span version;
+  r->target = audit_target_of(operand, &r->arena);
+  if (audit_target_refuse(operand, &r->target, "rebuild", err) ||
+      sign_model_read(&r->m, &r->dir, &who, &r->target, &r->key, err))
+    return -1;
+  if (!json_as_string(json_get(r->m.x_weir, "weir"), &version))
+    return err_set(err, ERR_MODEL, "the manifest '%s' does not say what made its model",
+                   quote_path(r->target.manifest).s);
+  r->version = arena_string(&r->arena, span_str(quote(version).s));
+  return 0;
+}
+
+bool rebuild_has_input_digests(const struct rebuild *r) {
+  struct span hex;
+  return json_as_string(json_get(json_first(source_files(r)), "sha256"), &hex);
+}
+
 int rebuild_prepare(struct rebuild *r, struct err *err) {
-  const struct recorded_places places = {r->shown, r->source, r->files,
+  struct stat at;
+  if (r->artifacts && (stat(r->artifacts, &at) || !S_ISDIR(at.st_mode)))
+    return err_set(err, ERR_INPUT, "there is no folder '%s'", quote_path(r->artifacts).s);
+  if (strcmp(r->version, version_number) != 0)
+    observer_notice(
+        r->pj.observer,
+        "the manifest was written by weir %s; this is %s, whose passes may work differently",
+        r->version, version_number);
+  const struct recorded_places places = {r->target.manifest, r->source, r->files,
                                          r->calibrates ? &r->again : NULL};
   if (recorded_take(&r->pj.pipeline, &r->own, json_get(r->m.x_weir, "passes"), &places, err)) {
     if (err->kind == ERR_MODEL && strcmp(r->version, version_number) != 0)
@@ -257,7 +286,14 @@ int rebuild_prepare(struct rebuild *r, struct err *err) {
 }
 
 int rebuild_run(struct rebuild *r, const struct request *request, struct err *err) {
-  return execution_command(request, edit, r, err);
+  const int rc = execution_command(request, edit, r, err);
+  if (rc &&
+      err->reason == REASON_SEAL_BEGUN) { // another command's, which this one does not complete
+    err->reason = REASON_NONE;
+    err_fill_hint(err, "run that command again to complete it ('weir clean' shows it), or --write "
+                       "to another folder");
+  }
+  return rc;
 }
 
 void rebuild_start(struct rebuild *r, struct observer *o) {
@@ -271,6 +307,7 @@ void rebuild_free(struct rebuild *r) {
   TABLE_FREE(r, found);
   TABLE_FREE(r, reasons);
   recalibrate_end(&r->again);
+  sign_key_free(r->key);
   manifest_free(&r->m);
   if (r->dir >= 0) close(r->dir);
   arena_free(&r->arena);

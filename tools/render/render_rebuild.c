@@ -1,0 +1,83 @@
+// The verdict of a rebuild.
+#include "render_rebuild.h"
+
+#include "render_audit.h"
+#include "report.h"
+
+#include <stdio.h>
+
+static void print_beside(const struct rebuild *r, bool quiet) {
+  if (rebuild_is_damaged(r)) {
+    printf("%s: DAMAGED: %lu of %lu unit%s of the files next to the manifest %s not match it\n",
+           quote_str(r->target.model).s, r->audited.damaged, r->audited.shards,
+           plural(r->audited.shards), r->audited.damaged == 1 ? "does" : "do");
+    report_hint(r->write_to ? "'weir audit' lists the damage"
+                            : "--write DIR makes them again; 'weir audit' lists the damage");
+  } else if (!quiet) {
+    printf(r->beside ? "    the files next to the manifest have the same bytes\n"
+                     : "    the files are not next to the manifest and were not checked\n");
+  }
+}
+
+void render_rebuild(const struct rebuild *r, bool quiet) {
+  const struct audit_target *t = &r->target;
+  if (r->key && !quiet)
+    printf("%s: signed with the %s key %.16s...\n", quote_str(t->signature).s,
+           sign_key_curve(r->key), sign_key_id(r->key));
+  for (size_t i = 0; i < r->n_found; i++)
+    render_audit_found(&r->found[i]);
+  for (size_t i = 0; i < r->n_reasons; i++)
+    printf("    note: %s\n", r->reasons[i]);
+  if (r->n_found > 0 && r->different > 0)
+    printf("%s: DIFFERENT: %lu of %lu unit%s\n", quote_str(t->model).s, r->different, r->units,
+           plural(r->units));
+  else if (r->n_found > 0)
+    printf("%s: DIFFERENT: the run would write other files; nothing was written\n",
+           quote_str(t->model).s);
+  else
+    printf("%s: SAME: %u file%s (%s) made again from %s, every byte as in the manifest\n",
+           quote_str(t->model).s, r->m.n_files, plural(r->m.n_files), quote_bytes(r->bytes).s,
+           quote_path(r->source).s);
+  if (r->n_found == 0) print_beside(r, quiet);
+  if (r->artifacts && !quiet)
+    printf("    %u of %u artifact%s taken from %s%s\n", r->taken, r->answers, plural(r->answers),
+           quote_path(r->artifacts).s, r->taken < r->answers ? ", the others were made again" : "");
+  if (r->again.n_files > 0 && !quiet)
+    printf("    %u file%s of ranges measured again, with the recorded result\n", r->again.n_files,
+           plural(r->again.n_files));
+  if (r->write_to && r->n_found == 0 && !quiet) printf("wrote %s\n", quote_path(r->write_to).s);
+}
+
+void render_rebuild_json(const struct rebuild *r) {
+  struct json_out j = {.indent = 2};
+  report_json_begin(&j);
+  json_put_text(&j, "manifest", r->target.manifest);
+  json_put_text(&j, "subject", r->m.subject);
+  json_put_text(&j, "source", r->source);
+  json_put_text(&j, "made_by", r->version);
+  json_put_text(&j, "key", r->key ? sign_key_id(r->key) : NULL);
+  json_put_bool(&j, "same", r->n_found == 0);
+  json_put_bool(&j, "same_plan", r->same_plan);
+  json_put_uint(&j, "ranges_found_again", r->again.n_files);
+  json_put_uint(&j, "artifacts", r->answers);
+  json_put_uint(&j, "artifacts_taken", r->taken);
+  json_put_uint(&j, "files", r->m.n_files);
+  json_put_uint(&j, "units", r->units);
+  json_put_uint(&j, "different_units", r->different);
+  json_put_uint(&j, "bytes", r->bytes);
+  json_put_bool(&j, "files_there", r->beside);
+  json_put_uint(&j, "damaged_units", r->audited.damaged);
+  json_put_text(&j, "output", r->n_found == 0 ? r->write_to : NULL);
+  json_put_array(&j, "differences");
+  for (size_t i = 0; i < r->n_found; i++) {
+    render_audit_found_json(&r->found[i], &j);
+    report_json_flush(&j);
+  }
+  json_end_array(&j);
+  json_put_array(&j, "notes");
+  for (size_t i = 0; i < r->n_reasons; i++)
+    json_text(&j, r->reasons[i]);
+  json_end_array(&j);
+  json_end_object(&j);
+  report_json_end(&j);
+}

@@ -1,0 +1,10 @@
+// What came of making outputs again (rebuild.h), on standard output.
+#ifndef WEIR_RENDER_REBUILD_H
+#define WEIR_RENDER_REBUILD_H
+
+#include "rebuild.h"
+
+void render_rebuild(const struct rebuild *r, bool quiet);
+void render_rebuild_json(const struct rebuild *r);
+
+#endif
