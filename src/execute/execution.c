@@ -75,9 +75,10 @@ bool execution_wants_report(const struct request *r) {
 }
 
 int execution_choose_io(struct execution *exec, struct err *err) {
-  return exec->mode == IO_AUTO
-             ? engine_pick(&exec->mode, exec->request->limits.io_name, exec->request->observer, err)
-             : 0;
+  const struct request_limits *limits = &exec->request->limits;
+  if (exec->mode != IO_AUTO) return 0;
+  exec->mode = limits->io;
+  return engine_pick(&exec->mode, limits->io_name, exec->request->observer, err);
 }
 
 // `work`, `refers` and `report` are to be added.

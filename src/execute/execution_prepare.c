@@ -31,7 +31,7 @@ void execution_begin_reading(struct execution *exec, const struct request *reque
                              .out.dest = -1,
                              .began = machine_clock(),
                              .memory = request->limits.memory,
-                             .mode = request->limits.io};
+                             .mode = IO_AUTO};
   model_init(&exec->model);
   recipes_init(&exec->recipes);
   edits_init(&exec->edits, &exec->model, &exec->recipes);
