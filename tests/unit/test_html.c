@@ -319,8 +319,8 @@ static void test_page_of_a_verification_alone(void **state) {
   (void)state;
   struct verified v = {.scope = "sites",
                        .runtime = "1.20.1",
-                       .seed = 17,
-                       .sizes = "batch=1, time=64",
+                       .drawn.seed = 17,
+                       .drawn.sizes = "batch=1, time=64",
                        .seconds = 1.5};
   v.peak_memory[0] = 20000000;
   v.peak_memory[1] = 150000000;
@@ -472,7 +472,7 @@ static void test_outputs(void **state) {
   struct run_report r = {.command = "convert",
                          .version = "1",
                          .model = "m",
-                         .root = "def456",
+                         .digests.output = "def456",
                          .manifest = "m.onnx.manifest.json"};
   r.outputs = files;
   r.n_outputs = 2;
