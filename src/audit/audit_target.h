@@ -1,4 +1,5 @@
-// Written models, compared with their manifests down to tensors (audit_files.h, audit_tensors.h), and signed (sign_model.h).
+// Room: written models, compared with their manifests down to tensors (audit_files.h, audit_tensors.h), and signed
+// (sign_model.h).
 //
 // Here: such a model by the operand MODEL|MANIFEST of those commands that go by its manifest.
 #ifndef WEIR_AUDIT_TARGET_H

@@ -1,4 +1,4 @@
-// Calibration: a model is run on samples, and what its values were is written as RANGES (ranges.h).
+// Room: calibration: a model runs on samples, and the statistics of its values become RANGES (ranges.h).
 //
 //   first read    every sample once: least, largest, number of elements of every value, found in the runtime itself
 //   second read   for what needs elements (histograms, means, Gram matrices): values in groups, each sample once a group;

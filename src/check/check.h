@@ -1,6 +1,6 @@
-// What holds of a well-formed model beyond framing, loaded or edited: names unique per graph, inputs
-// defined, no cycles, recursion among functions, opset imports present … It looks at the metadata
-// alone. Apart from these, what operators want of their nodes.
+// Room: checks of a model, loaded or edited: unique names per graph, defined inputs, no cycles, no recursion among
+// functions, opset imports present. They look at the metadata alone. Apart from these, what operators want of their
+// nodes.
 #ifndef WEIR_CHECK_H
 #define WEIR_CHECK_H
 

@@ -1,4 +1,4 @@
-// Two models beside each other: what became of the nodes and tensors of one in the other.
+// Room: the comparison of two models: the changes of nodes, values and tensors.
 //
 //   diffing_load ──▶ diff_match ──▶ match_tensors ──▶ diff_compare
 //   two models       twins          tensors           what differs

@@ -1,3 +1,5 @@
+// Room: symbolic dims: integer expressions in normal form, and the facts that are known about them.
+//
 // Symbolic dims: integers of which a model says only that they are equal, or follow from others.
 //
 //   (t + 1)//2    Max(0, n - 3)    b*s

@@ -1,3 +1,5 @@
+// Room: a plan that several processes carry out: its folder, and the scheduler that says which shard a process is.
+//
 // A plan as commands name it: the folder that 'weir plan' prepared, or what became of it.
 #ifndef WEIR_PLANNED_H
 #define WEIR_PLANNED_H

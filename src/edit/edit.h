@@ -1,5 +1,6 @@
-// The only way a model changes. Each call below checks its promises (asserts), applies the edit to
-// the model and writes one line of the edit log: applying and recording are one call.
+// Room: edits: the only way a model changes, their log and its replay, the effect of a group of
+// them. Each call below checks its promises (asserts), applies the edit to the model and writes one
+// line of the edit log: applying and recording are one call.
 //
 // The log is JSON Lines. Line 1 is the head (edit_log.h); every other line is one edit:
 //   {"edit":"node.add","node":"g0/n512","op":"MatMul","in":["g0/v17:x","g0/v90:w_t"],

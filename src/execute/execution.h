@@ -1,3 +1,5 @@
+// Room: a request turned into committed outputs.
+//
 // What every writing command does around its own work:
 //
 //   execution_open      paths and options checked, sources opened, model loaded, edit log begun

@@ -1,4 +1,4 @@
-// Messages between weir and weir-ort: bytes in, bytes out; who sends and receives them is not known here.
+// Room: messages between weir and weir-ort, encoded and decoded; other rooms send and receive them.
 //
 //   frame   u32 magic "WRT1" | u16 kind | u16 zero | u64 length of the body      16 bytes, little-endian
 //   body    the fields of the kind, in the order of frame_messages.def

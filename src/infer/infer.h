@@ -1,5 +1,5 @@
-// What is known of every value of a model before it runs: its type, its dims as expressions of the
-// inputs' symbols, and of small ones the elements.
+// Room: inference: the type of every value before the model runs, its dims as expressions of the
+// inputs' symbols, the elements of small values.
 //
 //   x float[1,128,t] ── Conv s=2 ──▶ float[1,256,(t + 1)//2] ── Shape ── Gather(2) ──▶ int64[] {(t + 1)//2}
 //

@@ -1,3 +1,5 @@
+// Room: JSON, read and written; small plain files that a user names (plain_file.h).
+//
 // JSON in and out. Writing is ours (integers never pass through a double, keys in the order given,
 // no white space beyond what is asked for); reading is cJSON behind a strict face: duplicate keys,
 // trailing text, integers outside ±2^53, numbers past the range of double, invalid UTF-8 and

@@ -1,4 +1,4 @@
-// Arithmetic between buffers. Families and their ISA variants are rows of kernels.def; every
+// Room: arithmetic between buffers. Families and their ISA variants are rows of kernels.def; every
 // variant gives the bytes of the portable reference. Pointers need no alignment; nothing is read or
 // written outside the given rectangles.
 #ifndef WEIR_KERNELS_H

@@ -1,4 +1,4 @@
-// The metadata of one ONNX model as compact rows plus tables: the index.
+// Room: the metadata of one ONNX model as compact rows plus tables: the index.
 //
 // Load (load.h) fills it, `edit` alone changes it, passes and plan read it. Nothing here
 // reads a file. Rows are addressed by uint32_t ids (indexes into the tables below; NO_ID names

@@ -1,3 +1,5 @@
+// Room: the program weir-ort: it opens ONNX Runtime's library at run time, loads models and runs them.
+//
 // The service: requests come on one descriptor, answers go out on another (docs/weir-ort.md).
 #ifndef WEIR_ORT_SERVE_H
 #define WEIR_ORT_SERVE_H

@@ -1,5 +1,6 @@
-// What a pass is given and what it says of itself. A pass decides and emits edits; it never opens a
-// file, prints or keeps state between calls.
+// Room: the interface of passes: the environment of a pass, and its row of name, options and
+// promises. A pass decides and emits edits; it never opens a file, prints or keeps state between
+// calls.
 //
 // A pass is one struct pass: its name, what it says of itself, its options, its function. The list
 // <family>_passes of its family has it; the catalogue (catalogue/passes.h) joins the lists named in

@@ -1,5 +1,6 @@
-// Which passes run, in which order, with which options: from words of the command line or from a
-// pipeline file. A run of steps may be repeated until it changes nothing any more.
+// Room: passes in a row: which ones run, in which order, with which options, from words of the
+// command line or a pipeline file. A run of steps may be repeated until it changes nothing any
+// more.
 #ifndef WEIR_PIPELINE_H
 #define WEIR_PIPELINE_H
 

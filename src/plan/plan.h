@@ -1,6 +1,7 @@
-// Where bytes go. A plan is the complete description of the output files: lists of segments with
-// fixed offsets, cut into units of PLAN_UNIT_BYTES of output. Every byte of every output is a pure
-// function of the plan and of the source files it names.
+// Room: plans: where bytes go, the .onnx that is emitted, the plan file. A plan is the complete
+// description of the output files: lists of segments with fixed offsets, cut into units of
+// PLAN_UNIT_BYTES of output. Every byte of every output is a pure function of the plan and of the
+// source files it names.
 //
 // plan_build decides the layout (which tensors lie in a data file, where, how the .onnx is
 // encoded); plan_file.h writes it as canonical JSON and reads it back; run.h carries it out.

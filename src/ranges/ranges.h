@@ -1,6 +1,6 @@
-// What calibration found of a model's values: ranges, and the statistics that some passes want. The
-// model was run on samples once; what is kept of it is this, in memory and as a file, so that passes
-// quantize activations without running anything.
+// Room: the results of calibration: ranges of values, and the statistics that some passes need. The model was run on
+// samples once; what is kept of it is this, in memory and as a file, so that passes quantize activations without
+// running anything.
 //
 //   RANGES       JSON Lines of our own: a head, a line a value in the model's order, an end (below)
 //   RANGES.data  beside it, where there are Gram matrices: tiles of doubles (second_moments.h)

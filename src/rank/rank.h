@@ -1,5 +1,5 @@
-// Sites by what they cost the output (--rank): of every product with a weight that a pass stored in another form, the relative
-// error that the weight, and the steps of its activation, give the product.
+// Room: sites ranked by their cost to the output (--rank). Of every product with a weight that a pass stored in another
+// form: the relative error that the weight, and the steps of its activation, give the product.
 //
 //   before a step   products of the model: node, value, weight      rank_look
 //   sites           codes of weights, as passes report them

@@ -1,4 +1,4 @@
-// The outputs that a manifest lists, made again from the passes that it records, and compared unit by unit.
+// Room: outputs made again from the passes that their manifest records, and compared unit by unit.
 //
 //   manifest ──▶ passes, layout ──▶ a run over --source ──▶ units ──▶ digests: those of the manifest?
 //

@@ -1,4 +1,4 @@
-// How the bytes of a tensor come about: a DAG of small operations over extents of source files.
+// Room: recipes: the bytes of a tensor as a DAG of small operations over extents of source files.
 //
 // A recipe's dtype, dims and size are known without reading a byte, and any byte range of its
 // elements in RAW form (little-endian, sub-byte types packed) can be produced alone

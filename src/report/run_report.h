@@ -1,4 +1,4 @@
-// What a run has to say of itself: collected once, and told three times.
+// Room: the report of a run: collected once, and rendered as lines, JSON and a page.
 //
 //   job, passes, model, units ──execution_report──▶ struct run_report ──▶ lines for people   execution_report.c, render_passes.c
 //                                                                 ──▶ JSON               execution_report.c, render_passes_json.c

@@ -1,5 +1,5 @@
-// Operators and their versions: what a node of each looks like, how its results follow from its
-// inputs, and what it means under another opset. The facts are rows of *.ops (README.md).
+// Room: operators and their versions: the form of their nodes, how results follow from inputs, the
+// effect of another opset. The facts are rows of *.ops (README.md).
 //
 //   operator ──▶ signatures, one for each version: inputs, outputs, attributes, variables of types
 //      │

@@ -1,4 +1,4 @@
-// What passes read besides the model: ranges and texts, in files of the user's.
+// Room: files of a user that passes read in addition to the model: ranges and texts.
 //
 // Files that options of passes name (pass_option.reads): read before the first pass, each once, and handed to the
 // passes as what they hold. Records name them with their SHA-256, so that a log says what its edits were decided

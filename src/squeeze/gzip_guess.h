@@ -1,6 +1,6 @@
-// How many bytes files would have after `gzip -9`, about: a server or a package compresses what is downloaded. Found from
-// samples at places that depend on the size alone, so that the same bytes give the same number on every machine (with the
-// same zlib).
+// Room: an estimate of the bytes that files would have after `gzip -9`: a server or a package compresses downloads.
+// Found from samples at places that depend on the size alone, so that the same bytes give the same number on every
+// machine (with the same zlib).
 #ifndef WEIR_GZIP_GUESS_H
 #define WEIR_GZIP_GUESS_H
 

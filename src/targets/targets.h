@@ -1,6 +1,6 @@
-// Targets: the runtimes and consumers that models are written for, by name, and what each of them runs
-// (targets.def, target_features.def). A target has presets for quantize, and refuses what it cannot run;
-// it changes nothing else. The same tables say the least version of ONNX Runtime that runs a model.
+// Room: targets: the runtimes and consumers that models are written for, by name, and the features of each
+// (targets.def, target_features.def). A target has presets for quantize, and refuses what it cannot run; it changes
+// nothing else. The same tables say the least version of ONNX Runtime that runs a model.
 #ifndef WEIR_TARGETS_H
 #define WEIR_TARGETS_H
 

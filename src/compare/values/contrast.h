@@ -1,4 +1,4 @@
-// Elements of one model beside those of another: are they the same, and how far apart are they?
+// Room: elements of one model compared with those of another: equal bytes, or how far apart.
 //
 // Both sides come by in pieces, whatever the size of a tensor; memory is that of work_options. A
 // tensor is left at the first byte that differs, unless its figures are wanted.

@@ -1,5 +1,5 @@
-// Putting in place what was made: the manifest and the list of tensors are written into the staging
-// folder, and everything takes its final name (seal.h).
+// Room: a plan carried out (execute_plan.h), then put in place. The manifest and the list of
+// tensors are written into the staging folder, and everything takes its final name (seal.h).
 #ifndef WEIR_COMMIT_H
 #define WEIR_COMMIT_H
 

@@ -1,4 +1,4 @@
-// A writing command whose edits are those of passes: one pass or a pipeline of them, on one model,
+// Room: commands whose edits are those of passes: one pass or a pipeline of them, on one model,
 // with one plan, one read and one write. Keeps what the passes say of their sites, for the report.
 #ifndef WEIR_PASS_EDITS_H
 #define WEIR_PASS_EDITS_H

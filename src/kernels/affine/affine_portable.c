@@ -1,4 +1,4 @@
-// Affine quantization by tensor or channel, portable: what kernels.h says, spelled out.
+// Room: affine quantization per tensor or channel, and the codes of QuantizeLinear. Portable: kernels.h, spelled out.
 //
 // Halves are computed in float and rounded after every operation. That is what a half operation
 // gives: a float has two bits more than twice those of a half, so rounding twice does no harm.

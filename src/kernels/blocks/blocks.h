@@ -1,6 +1,6 @@
-// Inside the room: what the variants of blockwise quantization (kernels.h) share. A *run* is a line
-// of elements along k: one block of one column, or what is left of it; the ISA variants hand the
-// runs they do not take to these functions.
+// Room: blockwise quantization (kernels.h); here are the functions that its variants share. A *run*
+// is a line of elements along k: one block of one column, or what is left of it; the ISA variants
+// hand the runs they do not take to these functions.
 #ifndef WEIR_BLOCKS_H
 #define WEIR_BLOCKS_H
 

@@ -1,6 +1,5 @@
-// Reference conversions between the IEEE-style formats binary64, binary32, binary16 and bfloat16,
-// on bits: no conversion instruction, rounding mode or flush-to-zero setting has a say in the
-// result.
+// Room: conversions between binary64, binary32, binary16 and bfloat16. The reference works on bits:
+// no conversion instruction, rounding mode or flush-to-zero setting has a say in the result.
 //
 // A format is (exponent bits, mantissa bits). Narrowing rounds to nearest, ties to even (IEEE
 // 754-2019, 4.3.1), gradually underflows, and gives infinity past the largest finite number. A NaN

@@ -1,5 +1,5 @@
-// Conversions between all number types, as ONNX's Cast defines them (Cast-28 and the pages on
-// float8, float6 and float4 of the ONNX documentation), on *wide* elements: a type below 8 bits
+// Room: conversions between all number types, as ONNX's Cast defines them (Cast-28 and the pages on
+// float8, float6 and float4 of the ONNX documentation). Elements are *wide*: a type below 8 bits
 // takes a byte an element, in its low bits. The bits above are clear when written and not looked at
 // when read. Pointers need no alignment.
 //

@@ -1,5 +1,5 @@
-// Dequantization: y = (code - zero) * scale, as ONNX's DequantizeLinear defines it and ONNX Runtime
-// computes it.
+// Room: dequantization: y = (code - zero) * scale, as ONNX's DequantizeLinear defines it and ONNX
+// Runtime computes it.
 //
 //   codes        arithmetic
 //   integers     code - zero is exact (8 and 16 bits; int32 has no zero point), then a float,

@@ -1,4 +1,4 @@
-// Error figures of pairs: elements and what their stored forms stand for.
+// Room: error figures of pairs: elements, and the values that their stored forms stand for.
 //
 // A chunk's sums are eight lanes of double; pair number i adds in lane i mod 8, lanes add in order.
 // So a chunk may come in any pieces, and by any variant, and gives the same bytes:

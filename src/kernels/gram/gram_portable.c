@@ -1,4 +1,4 @@
-// Sums of products in double, one fused multiply-add after the other.
+// Room: second moments: sums of products in double, one fused multiply-add after the other.
 //
 // fma() rounds once, by hand where the processor has no such instruction, so the bytes are those of the vectors. It
 // is a call for each step: what runs here runs on machines without AVX2 alone.

@@ -1,4 +1,4 @@
-// Elementwise arithmetic, as ONNX's operators define it, with the same bytes on every machine.
+// Room: elementwise arithmetic, as ONNX's operators define it, with the same bytes on every machine.
 //
 // Operands come as pieces of n elements, broadcasting resolved: of each operand there are n
 // elements one behind the other (stride 1), or one that stands for all (stride 0). Elements are of

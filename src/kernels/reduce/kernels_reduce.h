@@ -1,6 +1,6 @@
-// Reductions: sums, products, extremes and sums of squares of many elements, in an order that
-// depends on nothing but their number, so that every machine and every way of cutting the work give
-// the same bytes.
+// Room: reductions: sums, products, extremes and sums of squares of many elements. Their order
+// depends on nothing but the number of elements, so that every machine and every way of cutting the
+// work give the same bytes.
 //
 // What is reduced is `columns` independent columns at once: rows of `columns` elements, one below
 // the other. One column is a vector. A column of K elements is cut into chunks of 4096 (the last

@@ -1,5 +1,6 @@
-// Quantization rules beyond MLAS, one block at a time: those of ONNX Runtime's Python code (GATHER,
-// RTN, k_quant: its numbers, which numpy's arithmetic defines) and a half-quadratic search (HQQ).
+// Room: quantization rules beyond MLAS: those of ONNX Runtime's Python code (GATHER, RTN, k_quant)
+// and a half-quadratic search (HQQ). The numbers of k_quant are those of numpy's arithmetic. Here
+// one block at a time.
 //
 //   run ──widened, filled up with zeros──▶ v[] ──rule──▶ scale, zero, codes[] ──▶ panel, error figures
 //

@@ -1,4 +1,4 @@
-// SHA-256 as FIPS 180-4 writes it (6.2.2), one stream after the other: what the others must give.
+// Room: SHA-256 as FIPS 180-4 defines it (6.2.2). One stream after the other: every variant must give the same digests.
 #include "kernels_table.h"
 #include "sha256_rounds.h"
 

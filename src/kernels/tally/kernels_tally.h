@@ -1,4 +1,4 @@
-// What calibration counts of elements: the least and the most, and how many lie in each of many bins.
+// Room: counts for calibration: the minimum, the maximum, and the number of elements in each bin.
 //
 // Elements are float, float16, bfloat16 or double; all are looked at as float32, which doubles are rounded to. NaN is passed
 // over and counted; infinities are counted, and belong to no extreme and no bin. Zero has no sign: -0 counts as +0.

@@ -1,7 +1,7 @@
-// The reference transpose: plain loops over square blocks, so that the lines of both sides stay in
-// the first-level cache while a block is worked on. A block is one cache line of elements wide and
-// high; strides that are powers of two put all lines of a column into few cache sets, which is why
-// blocks are no larger.
+// Room: transposes of matrices. The reference has plain loops over square blocks, so that the lines
+// of both sides stay in the first-level cache while a block is worked on. A block is one cache line
+// of elements wide and high; strides that are powers of two put all lines of a column into few
+// cache sets, which is why blocks are no larger.
 //
 //        in  c→                out  r→
 //      r ┌──┬──┬─             c ┌──┬──┬─

@@ -1,4 +1,4 @@
-// Weights stored in a narrower float type, with a Cast where they are used.
+// Room: weights stored in a narrower float type, with a Cast where they are used.
 //
 //   w float32 ─▶ uses      becomes      w_float16 ─▶ Cast(to float32) ─▶ w ─▶ uses
 //

@@ -1,4 +1,4 @@
-// The catalogue: the passes of all families, in order.
+// Room: the catalogue: the passes of all families, in order, and words of users as their options (pass_values.h).
 #ifndef WEIR_PASSES_H
 #define WEIR_PASSES_H
 

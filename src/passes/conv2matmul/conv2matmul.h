@@ -1,4 +1,4 @@
-// Pointwise (1×1) Conv -> MatMul, so that quantizers that only know MatMul see these weights.
+// Room: pointwise (1×1) Conv -> MatMul, so that quantizers that only know MatMul see these weights.
 //
 //   y = Conv(x, W[M,C,1(,1(,1))], b)
 //

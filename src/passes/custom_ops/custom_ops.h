@@ -1,4 +1,4 @@
-// Functions for the operators of onnx_passes.ops.
+// Room: functions for the operators of onnx_passes.ops.
 //
 // No runtime has these operators: a model that uses them carries functions that say what they compute
 // (custom_ops_text.c). Passes just make the nodes; the driver completes the model when all have run.

@@ -1,4 +1,4 @@
-// fuse/bn: fold a BatchNormalization into the Conv, ConvTranspose, Gemm or MatMul before it.
+// Room: the pass fuse/bn, which folds a BatchNormalization into the Conv, ConvTranspose, Gemm or MatMul before it.
 //
 //   Conv(x, W, b) ─▶ BatchNormalization(scale, B, mean, var) ─▶ y
 //

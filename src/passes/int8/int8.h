@@ -1,5 +1,5 @@
-// What the families of int8 with quantized activations share (passes/int8_*): parameters of activations from their
-// ranges, codes and parameters of weights, biases in int32, and the tensors that hold them.
+// Room: the parts that families of int8 with quantized activations share (passes/int8_*): parameters of activations
+// from their ranges, codes and parameters of weights, biases in int32, and the tensors that hold them.
 //
 // Two layers. Recipes (int8_found, int8_ranged, int8_given, int8_bias) say how codes, scales and zero points come about and
 // touch no graph; `int8_tensor` puts one into the graph under a free name.

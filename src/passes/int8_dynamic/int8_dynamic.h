@@ -1,3 +1,5 @@
+// Room: weights in int8, and activations that the model quantizes while it runs.
+//
 // What the pass `dynamic` does, for other passes: ONNX Shrink Ray's method integer_activations.
 #ifndef WEIR_INT8_DYNAMIC_H
 #define WEIR_INT8_DYNAMIC_H

@@ -1,4 +1,4 @@
-// The kitchen of the passes: what one asks of a model and does to it, once for all of them.
+// Room: the kit of the passes: questions about a model and changes to it, written once for all of them.
 //
 //   struct kit k;
 //   kit_init(&k, env, "tidy");

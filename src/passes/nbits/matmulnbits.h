@@ -1,4 +1,4 @@
-// Weights of MatMul, Gemm and Gather -> blockwise 2, 4 or 8 bit codes.
+// Room: weights of MatMul, Gemm and Gather -> blockwise 2, 4 or 8 bit codes.
 //
 //   qoperator   MatMul(x, W)     -> com.microsoft.MatMulNBits(x, codes, scales[, zeros])
 //               Gemm(x, W, c)    -> MatMulNBits · [Mul alpha] · [Add c]

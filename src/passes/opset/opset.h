@@ -1,4 +1,4 @@
-// Raising the opset of a model, for passes that make what a lower one does not have.
+// Room: raises the opset of a model, for passes that write operators of a newer one.
 #ifndef WEIR_OPSET_H
 #define WEIR_OPSET_H
 

@@ -1,4 +1,4 @@
-// The family optimize: what makes a graph smaller once types, shapes and small values are known.
+// Room: smaller graphs, once types, shapes and small values are known; patterns of ONNX Runtime's operators.
 #ifndef WEIR_OPTIMIZE_H
 #define WEIR_OPTIMIZE_H
 

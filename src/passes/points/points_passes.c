@@ -1,4 +1,4 @@
-// Points: steps of a pipeline that change nothing, but look at the model as it is there.
+// Room: points: steps of a pipeline that change nothing, but look at the model between two passes.
 //
 //   … ─▶ cleanup ─▶ checker/Checker ─▶ streamline ─▶ verify/VerifyTolerance ─▶ …
 //                   here                             here

@@ -1,3 +1,5 @@
+// Room: the questions that passes ask about weights, their answers as texts, and patterns of names.
+//
 // What the answers of all stages have in common: a text, asked for and read back, in which every
 // question has a line of JSON.
 //

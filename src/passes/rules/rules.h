@@ -1,5 +1,5 @@
-// Rules: rewrites that are one line each, run to a fixpoint over every graph, subgraph and function
-// body of a model.
+// Room: rules: rewrites that are one line each, run to a fixpoint over every graph, subgraph and
+// function body of a model.
 //
 //   tidy/mul-one exact : Mul(x,1)@o -> expand(x,o) ;
 //

@@ -1,3 +1,5 @@
+// Room: the pass that writes the inferred shapes, and the mark of `weir preprocess`.
+//
 // The pass `infer`: what is known of values is written as value_info, for whoever reads the model next.
 //
 //   h = Conv(x, w)          value_info h: float[1,256,(t + 1)//2]

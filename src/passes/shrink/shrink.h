@@ -1,5 +1,5 @@
-// Smaller weights that are turned back into floats where they are used: the methods of ONNX Shrink
-// Ray.
+// Room: smaller weights that are turned back into floats where they are used: the methods of ONNX
+// Shrink Ray.
 //
 //   integer_weights   w ─▶ use     becomes   int8 codes ─▶ Cast ─▶ Mul(scale) ─▶ Add(offset) ─▶ use
 //                                  or        codes ─▶ DequantizeLinear(scale, zero point) ─▶ use

@@ -1,4 +1,5 @@
-// Pipeline files: YAML texts that list passes and their options, weir's own and the configurations of onnx-passes.
+// Room: pipeline files: YAML texts that list passes and their options, weir's own and the configurations of
+// onnx-passes.
 #ifndef WEIR_PIPELINE_YAML_H
 #define WEIR_PIPELINE_YAML_H
 

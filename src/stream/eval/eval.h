@@ -1,4 +1,4 @@
-// Recipe evaluation: any byte range of a recipe's elements, alone, in bounded memory.
+// Room: evaluation of recipes: any byte range of a recipe's elements, alone, in bounded memory.
 //
 // One evaluator per worker, which makes what a task asks for. It keeps a scratch budget: strided
 // sources (transposes) are produced in stripes; the stripe last made is kept, so that ranges asked

@@ -1,4 +1,4 @@
-// Bytes in, bytes out: the queue that every worker owns, on top of one engine.
+// Room: input and output: sources, and the queue that every worker owns, on top of one engine.
 //
 // The queue keeps the rules once: short transfers are resubmitted, EINTR and EAGAIN retried, a zero
 // read inside a file is a truncated input, an error fails the unit. An engine (io_engines.h) only

@@ -1,4 +1,5 @@
-// Disk -> model. The border: everything in the file is doubted here, once.
+// Room: the loader, from disk to model; also folders of models, and where tensors are stored. The border: everything in
+// the file is doubted here, once.
 #ifndef WEIR_LOAD_H
 #define WEIR_LOAD_H
 

@@ -1,3 +1,5 @@
+// Room: answers to the questions that passes ask about weights.
+//
 // What quantizing tensors would cost: error figures of many quantizations.
 //
 // A quantization is named by the recipe of its codes (RECIPE_QUANTIZE, PART_CODES, also behind what

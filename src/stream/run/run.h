@@ -1,5 +1,5 @@
-// plan -> bytes, unit by unit. Workers share the unit cursor and nothing else; each has a queue
-// (io.h) and an evaluator (eval.h). Never decides anything.
+// Room: from a plan to bytes, unit by unit. Workers share the unit cursor and nothing
+// else; each has a queue (io.h) and an evaluator (eval.h). Never decides anything.
 #ifndef WEIR_RUN_H
 #define WEIR_RUN_H
 

@@ -1,4 +1,5 @@
-// Records -> final names. The rename of the .onnx is the one commit point.
+// Room: the seal: from records to final names, with a manifest and the statement that is signed. The rename of the
+// .onnx is the one commit point.
 //
 //   1. all outputs complete and durable, with the mode and owner of the .onnx that is replaced;
 //      seal.json written, fsynced (the list of renames)

@@ -1,3 +1,5 @@
+// Room: the staging folder that outputs grow in, its records, and artifacts.
+//
 // The staging folder `.<OUT>.<plan_id[0:16]>.weir/` beside the destination, where outputs grow
 // under their final names:
 //

@@ -1,3 +1,5 @@
+// Room: system calls that tests can fail, threads, memory of the machine, files read again and hashed.
+//
 // Every change that staging, seal and records make to a file system goes through this one table, so
 // that a test can count the calls, fail the nth one, or kill the process before it.
 #ifndef WEIR_FS_H

@@ -1,4 +1,4 @@
-// What a model is given and gives: named tensors with their elements, in memory or in a file.
+// Room: inputs and outputs of models: named tensors with their elements, in memory or in a file.
 //
 //   small   elements in memory, in the arena of who made the array
 //   large   a stretch of a file that is read a megabyte at a time: outputs of gigabytes are compared

@@ -1,4 +1,5 @@
-// How far two arrays agree. Read side by side in stretches, in memory that does not depend on their size.
+// Room: figures of how far two arrays agree, and bounds of them. Read side by side in stretches, in memory that does
+// not depend on their size.
 //
 //   reference r, result x, both taken as doubles (float16, bfloat16, float8, integers, bool are exact in them;
 //   int64 and uint64 are compared as they are where they should be equal)

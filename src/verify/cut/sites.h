@@ -1,4 +1,4 @@
-// What edits changed, as parts of the source and of the result with the same boundary.
+// Room: sites: the parts of source and result that edits changed, with the same boundary, and parts as files.
 //
 //   source (as loaded)          result (as edited: its first rows are those of the source)
 //   x ─▶ Conv ─▶ Relu ─▶ y      x ─▶ Transpose ─▶ MatMul ─▶ Transpose ─▶ Relu ─▶ y

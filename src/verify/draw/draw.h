@@ -1,5 +1,5 @@
-// Inputs for a model, or a part of one: drawn from a seed, of types and sizes that fit, with values that its nodes can
-// take.
+// Room: inputs for a model, or a part of one: drawn from a seed, of types and sizes that fit, with values that its
+// nodes can take.
 //
 //   signal float[batch,128,t]   normal numbers                    t one number everywhere
 //   length int64[batch]         as long as the axis that it is the length of (named so, or compared with its Range)

@@ -1,4 +1,4 @@
-// Whole models, verified: what the files of it share (verify_models.c says what it is).
+// Room: verification of whole models. verify_models.c describes it; here is what its files share.
 #ifndef WEIR_VERIFY_MODELS_H
 #define WEIR_VERIFY_MODELS_H
 

@@ -1,4 +1,4 @@
-// Verification: a model and what became of it are run on the same inputs and compared, whole or site by site.
+// Room: verification: a model and its result run on the same inputs and are compared, whole or site by site.
 //
 //   verify_begin    the runtime is found and started: without it nothing else begins (ERR_RUNTIME)
 //   verify_models   both models, one after the other, on every case

@@ -1,5 +1,6 @@
-// The client of weir-ort, the program that runs models with ONNX Runtime: found, started under limits, asked, and if
-// it dies, said so. One process serves one model at a time; it is started again when it is needed after it died.
+// Room: the client of weir-ort, which runs models with ONNX Runtime: weir finds it, starts it under limits, asks it,
+// and reports when it dies. One process serves one model at a time; it is started again when it is needed after it
+// died.
 #ifndef WEIR_RUNTIME_H
 #define WEIR_RUNTIME_H
 

@@ -1,4 +1,4 @@
-// What a model is calibrated with: samples, each of which gives it all that it must be given, one at a time.
+// Room: samples for calibration: each has a value for every required input of a model, and one is read at a time.
 //
 //   DIR of *.npz                 a sample each, in order of names; members are inputs by name
 //   DIR of *.npy                 a sample each, of a model with one input

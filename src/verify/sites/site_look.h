@@ -1,3 +1,5 @@
+// Room: verification of sites: each is run on both sides, compared and judged.
+//
 // One site looked at: run on both sides, compared, judged.
 #ifndef WEIR_SITE_LOOK_H
 #define WEIR_SITE_LOOK_H

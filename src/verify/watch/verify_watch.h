@@ -1,4 +1,4 @@
-// Verification of what a command wrote, in the staging folder, before anything has its final name.
+// Room: verification of a command's outputs in the staging folder, before anything has its final name.
 #ifndef WEIR_VERIFY_WATCH_H
 #define WEIR_VERIFY_WATCH_H
 

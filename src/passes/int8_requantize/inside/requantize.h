@@ -1,3 +1,5 @@
+// Room: quantized models converted from one form to the other.
+//
 // requantize: quantized models from one form to another. What its parts share, and in which order they come:
 //
 //   fold          constants after QuantizeLinear, FakeQuantize and converted modules become stored codes     (requantize_fold.c)

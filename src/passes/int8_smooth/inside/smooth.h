@@ -1,4 +1,4 @@
-// Inside the family int8_smooth: what is smoothed, by what, and where it goes.
+// Room: SmoothQuant: which activations are divided, by which factors, and which node takes the factors.
 #ifndef WEIR_SMOOTH_H
 #define WEIR_SMOOTH_H
 

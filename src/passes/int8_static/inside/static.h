@@ -1,3 +1,6 @@
+// Room: static quantization: weights and activations in int8, by ranges of calibration, as Q and DQ nodes or operators
+// on codes.
+//
 // The parts of static quantization: options, which nodes, which parameters values get, and how they are
 // written. One run:
 //

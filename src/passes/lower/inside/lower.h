@@ -1,4 +1,4 @@
-// The family lower: convolutions and pooling as matrices of windows, and layouts of inputs and outputs.
+// Room: convolutions and pooling as matrices of windows, and layouts of inputs and outputs.
 #ifndef WEIR_LOWER_H
 #define WEIR_LOWER_H
 

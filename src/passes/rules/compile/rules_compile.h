@@ -1,6 +1,5 @@
-// The compiler of rules: texts in the language of README.md (the folder above) become a book of tables
-// (rules_tables.h), in memory. It runs while weir is built, on the house's own files, and while weir
-// runs, on a user's.
+// Room: the compiler of rules: texts in the language of README.md (the folder above) become a book of tables
+// (rules_tables.h), in memory. It runs while weir is built, on the house's own files, and while weir runs, on a user's.
 //
 //   text ─▶ statements, tokens (compile_text.c) ─▶ trees (compile_trees.c)
 //        ─▶ every name bound, every kind right, every operator known (compile_check.c)

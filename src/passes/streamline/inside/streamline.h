@@ -1,4 +1,4 @@
-// Passes of the family streamline that rules cannot say: nodes with several outputs, and with any number of
+// Room: passes of the family streamline that rules cannot express: nodes with several outputs, and with any number of
 // inputs. And what they share.
 #ifndef WEIR_STREAMLINE_H
 #define WEIR_STREAMLINE_H

@@ -1,4 +1,4 @@
-// The passes of the families about thresholds.
+// Room: passes about thresholds: MultiThreshold nodes are made, sorted, fused and decomposed.
 #ifndef WEIR_THRESHOLDS_H
 #define WEIR_THRESHOLDS_H
 

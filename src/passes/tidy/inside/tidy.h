@@ -1,4 +1,4 @@
-// The passes of the family `tidy` that need code.
+// Room: dead code, common subexpressions, equal initializers, names and order; rules of the family `tidy` are in rules/book.
 #ifndef WEIR_TIDY_H
 #define WEIR_TIDY_H
 

@@ -1,6 +1,7 @@
-// Inside the evaluator: what its rooms share. Everything below eval_read works on *wide*
-// elements: a type below 8 bits takes a byte an element (its bits in the low end), any other type
-// its own bytes. Packing happens at the two ends only, in eval_bits.c.
+// Room: the parts of the evaluator that all kinds of recipes use: boxes, chunks of figures, leaves,
+// views, joins, picks. Everything below eval_read works on *wide* elements: a type below 8 bits
+// takes a byte an element (its bits in the low end), any other type its own bytes. Packing happens
+// at the two ends only, in eval_bits.c.
 #ifndef WEIR_EVAL_PARTS_H
 #define WEIR_EVAL_PARTS_H
 

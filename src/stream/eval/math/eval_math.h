@@ -1,4 +1,4 @@
-// Kinds of recipes that compute: rows of the evaluator's table (eval.c) name what is here.
+// Room: the kinds of recipes that compute: rows of the evaluator's table (eval.c) name the functions that are here.
 #ifndef WEIR_EVAL_MATH_H
 #define WEIR_EVAL_MATH_H
 

@@ -1,4 +1,5 @@
-// Inside the evaluator: quantized tensors, as tasks and the table of kinds ask for them. eval_quantize.c says in which files.
+// Room: the kinds of recipes that quantize: functions for tasks, and for the table of kinds (eval.c). eval_quantize.c
+// says in which files.
 #ifndef WEIR_EVAL_QUANTIZE_H
 #define WEIR_EVAL_QUANTIZE_H
 

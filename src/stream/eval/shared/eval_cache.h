@@ -1,3 +1,5 @@
+// Room: the state that all evaluators of a run share: the cache, the turns, the watchers of error figures.
+//
 // What workers of a run found out about weights, kept for the recipes that ask for it next: scales
 // and zero points of quantizations, codes that lie transposed, error figures, reductions. One for all workers,
 // within a budget.
