@@ -2,6 +2,9 @@
 //
 // How we fail. A function that can fail returns 0 or -1 and takes `struct err *` last; the error is
 // filled once, where the cause is seen, and passed on untouched.
+//
+// To tell the user a remedy: err_hint, if it has no word of the command line; else a reason below, given with
+// err_because, and its words in tools/cli/hints.def.
 #ifndef WEIR_ERR_H
 #define WEIR_ERR_H
 

@@ -7,6 +7,12 @@
 // What a sample gave is kept in a staging folder beside RANGES as soon as it is known (sample_journal.h): a run that
 // goes on loses the sample that was under way and no more. Everything kept is added up by integers, or in the order of
 // the samples, so that grouping, kills and resumes leave no trace.
+//
+// To add a statistic: a member of struct ranges_value. From a few numbers for each value: an output in add_outputs of
+// calibrate_first.c, its number in take_value and in the record of a sample, and the same in look_at (small values come
+// back themselves: calibrate_small.h). From elements: calibrate_second.c, in sum_bytes, open_group and add_piece; it
+// must not depend on how samples are grouped or cut. test_calibrate.py compares both with onnxruntime and NumPy, through
+// kills and deaths of the runtime (tests/support/ort_mortal.c).
 #ifndef WEIR_CALIBRATE_H
 #define WEIR_CALIBRATE_H
 

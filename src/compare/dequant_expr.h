@@ -1,5 +1,9 @@
 // What a node computes with, or what a value is, as a recipe over constants: through Cast, DequantizeLinear and the like, and
 // inside of operators that hold codes themselves.
+//
+// To teach `weir diff` a form of weights: an operator between a constant and its user is a word in is_link and a case in
+// link_on; one that holds codes itself is a function, as `nbits` is, and its slot in dequant_expr_codes_slot.
+// test_diff.py compares with NumPy.
 #ifndef WEIR_DEQUANT_EXPR_H
 #define WEIR_DEQUANT_EXPR_H
 

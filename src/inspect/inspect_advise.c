@@ -7,6 +7,7 @@
 // printed is true of the command it names; the command's --dry-run says it node by node. What would
 // save too little to be worth it is not said. Without the data files nothing can be run: sizes are then those of the
 // weights alone, and no command is named. The same where the model has too many rows to be loaded again for each line.
+// test_outlook.py runs every line.
 #include "cast.h"
 #include "shell_words.h"
 #include "conv2matmul.h"

@@ -5,8 +5,18 @@
 // A pass is one struct pass: its name, what it says of itself, its options, its function. The list
 // <family>_passes of its family has it; the catalogue (catalogue/passes.h) joins the lists named in
 // families.def, and flags of commands, keys of --pass NAME:key=value and of pipeline files, help,
-// man pages and completions are made from the rows. To add a pass: its row and function in a file of
-// a family, a line in the family's list, and a case in tests/passes/<name>/.
+// man pages and completions are made from the rows.
+//
+// To add a pass, in a family (a new family: families.def):
+//   1. a file with its function and its row: name (family/pass), text, exactness, options, each with its member (PASS_MEMBER);
+//   2. its declaration in a header of the family's inside/, and a line in the list <family>_passes;
+//   3. a case in tests/passes/<name>/ (tests/README.md), an end-to-end test against a runtime, and the goldens of tests/cli;
+//   4. the family's page in docs/, and docs/passes.md (tests/support/passes_page.py --write WEIR);
+//   5. a line in PASSES of tests/e2e/test_mutants.py: `weir verify` must find wrong results of the pass. WEIR_WRITE_TABLE=FILE
+//      with WEIR_TEST_ALL=1 writes the table of docs/tested/mutations.md.
+//
+// A pass changes the model through edit_* only. kit/kit.h is the manual of what passes share; pass_run.c checks the model after
+// each pass. Groups of passes are rows of src/pipeline/groups.def.
 //
 //   struct tidy_options { bool deep; uint32_t most; };
 //   static const struct pass_option options[] = {
@@ -43,7 +53,7 @@ struct pass_site {
   uint32_t graph;
   const char *op_type; // as in the source
   const char *status;  // "converted", "skipped"
-  const char *reason;  // a stable word
+  const char *reason;  // a stable word, in tools/render/reasons.def
   struct pass_fact fact;
   struct span node_name; // as in the source; valid as long as the model
   struct span tensor;    // name of the weight that was (or would have been) changed; at NULL: none
@@ -162,7 +172,8 @@ struct pass_result {
 // adds an element; a metavar with commas ("MatMul,Gemm") names the words that it takes, and commas
 // may join them. What is given replaces the preset, also of a list.
 // What file the words of a TEXT name: the caller reads it (pass_env), and records have its base name and SHA-256
-// instead: {"name":"r.jsonl","sha256":"…"}, and of ranges how they were found ("calibration").
+// instead: {"name":"r.jsonl","sha256":"…"}, and of ranges how they were found ("calibration"). side_inputs.c reads it
+// once, before the first pass; the pass gets it by the option's words (env->ranges, env->file). A replay does not need the file.
 enum pass_reads { PASS_READS_NOTHING, PASS_READS_RANGES, PASS_READS_TEXT };
 
 enum pass_kind { PASS_FLAG, PASS_COUNT, PASS_NUMBER, PASS_CHOICE, PASS_TEXT, PASS_LIST };
@@ -248,7 +259,7 @@ struct pass {
   size_t options_bytes;
   const char
       *stores; // what it makes of weights, in the closing line: "quantized", "cast"; NULL: it
-               // stores none in another form
+               // stores none in another form. quant_error_check.c checks each element, if dequant_expr.c knows the form
   bool
       activations; // it quantizes activations too, by ranges that were found before: how near the result is depends on
   // what it is given

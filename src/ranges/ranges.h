@@ -13,6 +13,11 @@
 //
 // Numbers of RANGES are hex floats in quotes ("-0x1.8p+1"), which read back as the same bits; lists of
 // floats by channel are their bits, eight hex digits each, in one string.
+//
+// To add a method: a row of ranges_method with its words (ranges.c), its defaults and its branch of range_method_find
+// (range_method.c); test_ranges.py compares with onnxruntime. To add a form: a reader with the declaration in
+// ranges_in.h, which checks the file, and its first bytes in ranges_read.c. Refused files go into test_ranges.c, others
+// into the corpus of fuzz_ranges.
 #ifndef WEIR_RANGES_H
 #define WEIR_RANGES_H
 

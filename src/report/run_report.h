@@ -5,6 +5,9 @@
 //                                                                 ──▶ a page             tools/html
 //
 // A command that is no job (verify) fills what it knows of one; pages leave out what is not there.
+//
+// To report more: a member here, filled by execution_report, then shown in each of the three. To add a section to the
+// page: the head of tools/html/html_parts.h.
 #ifndef WEIR_RUN_REPORT_H
 #define WEIR_RUN_REPORT_H
 

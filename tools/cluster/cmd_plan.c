@@ -1,4 +1,4 @@
-// weir plan: what 'weir run' does up to its first byte. The rest is the job's (job.h, `plans`).
+// weir plan: what 'weir run' does up to its first byte. The rest follows from `plans` (request.h).
 #include "commands.h"
 
 int cmd_plan(const struct cli_args *args, struct err *err) {

@@ -1,4 +1,11 @@
 // Sections of a page, in the order in which they stand. Each writes nothing where the report has nothing for it.
+//
+// To add one: a function here that takes the report, and a call in html_page. It writes through html_out.h: markup
+// unchanged, texts of files by html_text or as %s of html_put, which escape them. Long tables: html_table.h (rows from a
+// function). Charts: html_chart.h. Style and script: page.css and page.js, which the build embeds with the digests of
+// the page's policy; no style=, no on…=, no load. A page is the same after each run, except for times and memory. Tests:
+// test_report_html.py (with tests/support/report_page.py, the elements of pages), and in chromium test_report_browser.py
+// (tools/test --all).
 #ifndef WEIR_HTML_PARTS_H
 #define WEIR_HTML_PARTS_H
 

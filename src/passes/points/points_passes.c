@@ -4,7 +4,7 @@
 //                   here                             here
 //
 // Checker looks itself. What the model computes is not known to a pass: the steps of `verify` are marks, and whoever runs
-// models (tools/points) takes the model at each of them and runs it.
+// models (src/verify/watch) takes the model at each of them and runs it.
 #include "check.h"
 #include "kit.h"
 

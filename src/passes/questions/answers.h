@@ -5,6 +5,13 @@
 //
 //   {…head…}                        as the artifact has it (pass.h)
 //   {"of":{…recipe…}, …}            a line a question, in order
+//
+// To add a stage over the weights (a pass asks through pass_env.ask, and never reads; NULL: there are no weights):
+//   1. in base (figures.h, likeness.h, facts.h): the struct of an answer, and the tensors that can be asked about;
+//   2. measure_<stem>_run in src/stream/measure, over the team of measure_parts.h; its answer must not depend on the workers;
+//   3. a file here: an answer_form, and a function that asks. A question is a list of recipes and nothing else;
+//   4. a row in the table of execution_stage.c: name, words, check of its recipes (an edit log is untrusted), its functions;
+//   5. tests/unit/threads/test_measure_<stem>.c, a replay that refuses other weights, and the artifact in docs/edit-log.md.
 #ifndef WEIR_ANSWERS_H
 #define WEIR_ANSWERS_H
 

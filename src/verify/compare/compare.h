@@ -18,6 +18,11 @@
 // Elements that are not finite: equal ones (the same infinity, NaN beside NaN) count as differing by nothing; where
 // one side alone is not finite, or they are other ones, the place is kept and no bounds are met. Complex numbers
 // are two elements each. Strings that differ are infinitely far apart.
+//
+// To add a figure: a member of compare_figures, its formula above, its share of the first read in compare.c (no figure
+// may depend on where elements are stored), its bound, its word in `metrics` and its judgement in compare_bounds.c, a
+// column in render_verified_tables.c and html_verified.c, a member in render_verified.c, and the same with NumPy in
+// tests/e2e/test_arrays.py.
 #ifndef WEIR_COMPARE_H
 #define WEIR_COMPARE_H
 

@@ -6,6 +6,10 @@
 //   verify_end
 //
 // What is found goes to a struct verified, which renderers show.
+//
+// Bounds: verify_bounds_of_site makes them from the promises of the passes (exactness, loosest, stores: pass.h); a
+// pipeline file may set others (pipeline_verify_of). After a change of a pass: weir COMMAND IN OUT --verify
+// --verify-require 100% on the exports.
 #ifndef WEIR_VERIFY_H
 #define WEIR_VERIFY_H
 

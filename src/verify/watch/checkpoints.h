@@ -42,7 +42,7 @@ void checkpoints_step(struct checkpoints *p, const struct execution *exec, uint3
 // checkpoint_files.c. The files that the pipeline asks for: the model behind each call that changed it, and before and after the
 // last one.
 int checkpoints_write_files(const struct checkpoints *p, struct execution *exec, struct err *err);
-// checkpoints_verify.c. Steps of `verify`, in order, until one fails. source: what is compared with; result: the output, where it lies.
+// checkpoint_verify.c. Steps of `verify`, in order, until one fails. source: the reference; result: the output in its folder.
 bool checkpoints_are_verified(const struct pipeline *p); // is there one that is not turned off?
 int checkpoints_verify(const struct checkpoints *p, struct execution *exec, struct verify *v,
                        const char *source, const char *result, struct err *err);

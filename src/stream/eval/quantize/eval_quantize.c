@@ -10,6 +10,13 @@
 // How far a box reaches depends on what the caller is going to want (eval_begin): computing
 // columns that another worker's unit holds would read them twice.
 //
+// Kept for the run: scales and zero points that were found with the codes (in memory, the rest in a file without a name
+// next to the outputs), and codes that are stored transposed. Kept as far as a box goes: elements that were read for a
+// range, so codes come before their scales in a file. Larger matrices with a scale a column are made in panels of
+// columns. One worker finds what takes a long read while the others wait (eval_find_once). Error figures go to the
+// watcher of the task and through unit records (figure_sums.h), by column or by chunks of 4096 elements, so that no
+// figure depends on which worker made a unit.
+//
 // The files of this folder, from the top; each calls files below it alone, and its operands by eval_elements:
 //
 //   eval_quantize.c        rows of QUANTIZE: which of the files below makes them, by format

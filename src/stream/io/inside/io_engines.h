@@ -7,8 +7,8 @@
 //   io_tile_write ── start(op) ───────▶ the attempt, now or later
 //   io_tile_get   ◀── reap() ────────── the same op, op->result filled
 //
-// To add one: a file io_<name>_engine.c with a row, one line below, one in the table of
-// io_engines.c.
+// To add one: a file io_<name>_engine.c with a row, one line below, one in the table of io_engines.c, a mode in io.h, its word
+// in the row of --io (options.def) and in test_io.c. WEIR_FAULT_IO=submit:3:EPERM build/plain/tests/weir-fault … loses a ring.
 #ifndef WEIR_IO_ENGINES_H
 #define WEIR_IO_ENGINES_H
 
