@@ -10,7 +10,13 @@ LINK = re.compile(r"\[(?:[^][]|\[[^][]*\])*\]\(([^()\s]+)\)")
 def pages():
     """Paths from the root, of all pages that users read."""
     docs = [path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "docs").rglob("*.md"))]
-    return ["README.md", "HACKING.md", "CHANGELOG.md", "bench/README.md", "src/README.md", "src/passes/rules/README.md", *docs]
+    return [
+        "README.md",
+        "HACKING.md",
+        "CHANGELOG.md",
+        *(f"{folder}/README.md" for folder in ("bench", "packaging", "src", "src/passes/rules", "src/schema", "tests")),
+        *docs,
+    ]
 
 
 def without_code(text):

@@ -5,7 +5,7 @@
 // function). Charts: html_chart.h. Style and script: page.css and page.js, which the build embeds with the digests of
 // the page's policy; no style=, no on…=, no load. A page is the same after each run, except for times and memory. Tests:
 // test_report_html.py (with tests/support/report_page.py, the elements of pages), and in chromium test_report_browser.py
-// (tools/test --all).
+// (tools/test --all; browser.picture(path) takes a picture).
 #ifndef WEIR_HTML_PARTS_H
 #define WEIR_HTML_PARTS_H
 

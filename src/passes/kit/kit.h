@@ -22,7 +22,9 @@
 // valid until the next edit.
 //
 // More of the same manual: kit_ops.h (operators as numbers), kit_names.h (names),
-// model_types.h (types of values), edit_groups.h (what a group of edits did).
+// model_types.h (types of values), edit_groups.h (what a group of edits did), weights.h (passes over all weights: which
+// constants there are, and taking their place), name_filter.h (the options exclude and include of passes over nodes).
+// New tensors are built with recipe_*.
 #ifndef WEIR_KIT_H
 #define WEIR_KIT_H
 

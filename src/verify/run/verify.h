@@ -7,6 +7,7 @@
 //
 // What is found goes to a struct verified, which renderers show.
 //
+// A site is found from the rows of both models: an edit needs only its group (edit_group), which gives a failure a name.
 // Bounds: verify_bounds_of_site makes them from the promises of the passes (exactness, loosest, stores: pass.h); a
 // pipeline file may set others (pipeline_verify_of). After a change of a pass: weir COMMAND IN OUT --verify
 // --verify-require 100% on the exports.
