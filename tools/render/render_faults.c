@@ -1,0 +1,60 @@
+// Faults as lines:
+//
+//   error: node 'conv1': input 'w' is not produced by any node
+//
+// and as members of the array "faults".
+#include "render_faults.h"
+
+#include "hints.h"
+#include "report.h"
+
+#include <stdio.h>
+
+static const char *const level_names[] = {
+    [FAULT_NOTE] = "note", [FAULT_WARNING] = "warning", [FAULT_ERROR] = "error"};
+
+void render_faults_begin(struct render_faults *r, bool json) {
+  *r = (struct render_faults){.json = json, .j.indent = 2};
+  if (!json) return;
+  report_json_begin(&r->j);
+  json_put_array(&r->j, "faults");
+}
+
+// What ended the check has its hint apart, as all errors of commands have.
+void render_fault(void *ctx, const struct model_check_fault *fault) {
+  struct render_faults *r = ctx;
+  const struct hints_text hint = fault->cause ? hints_of(fault->cause) : (struct hints_text){""};
+  const bool apart = fault->ends && *hint.s, within = !fault->ends && *hint.s;
+  char message[sizeof fault->cause->msg + sizeof hint.s + 8];
+  snprintf(message, sizeof message, within ? "%s (%s)" : "%s", fault->text, hint.s);
+  if (r->json) {
+    struct json_out *j = &r->j;
+    json_object(j);
+    if (r->model) json_put_text(j, "model", r->model);
+    json_put_text(j, "level", level_names[fault->level]);
+    json_put_text(j, "place", fault->place);
+    json_put_text(j, "message", message);
+    if (apart) json_put_text(j, "hint", hint.s);
+    json_end_object(j);
+    report_json_flush(j);
+    return;
+  }
+  printf("%s: ", level_names[fault->level]);
+  if (r->model) printf("%s: ", quote_str(r->model).s);
+  printf("%s%s%s\n", fault->place, *fault->place ? ": " : "", message);
+  if (apart) printf("hint: %s\n", hint.s);
+}
+
+void render_faults_counts_json(struct render_faults *r, const uint64_t count[FAULT_ERROR + 1]) {
+  json_end_array(&r->j);
+  json_put_uint(&r->j, "errors", count[FAULT_ERROR]);
+  json_put_uint(&r->j, "warnings", count[FAULT_WARNING]);
+  json_put_uint(&r->j, "notes", count[FAULT_NOTE]);
+}
+
+void render_faults_counts(const char *path, const uint64_t count[FAULT_ERROR + 1]) {
+  const uint64_t errors = count[FAULT_ERROR], warnings = count[FAULT_WARNING],
+                 notes = count[FAULT_NOTE];
+  printf("%s: %lu error%s, %lu warning%s, %lu note%s\n", quote_str(path).s, errors, plural(errors),
+         warnings, plural(warnings), notes, plural(notes));
+}
