@@ -1,88 +1,26 @@
-// weir status: how far a planned run is, by the records in its folder. Nothing is locked or changed.
-//
-// The rate is that between two looks (--watch), or since the first member began: since the plan was made on file systems that do not
-// keep when a file was made.
+// weir status: how far a planned run is (plan_status.h); with --watch again and again, with the rate between two looks.
 #include "commands.h"
-#include "planned.h"
-#include "again.h"
+#include "plan_status.h"
 #include "report.h"
-#include "reread.h"
 #include "stop.h"
 #include "threads.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 enum { LOOK_MS = 5000, TICK_MS = 100 };
 
-struct look {
-  struct planned x;
-  uint32_t damaged;       // --recheck
-  uint32_t first_damaged; // NO_ID: none
-  double seconds;         // since work began
-  double rate;            // bytes a second; 0: not known
-};
-
-// Units whose bytes are not what their record says.
-static int recheck(struct look *l, const struct cli_args *args, const volatile int *stop,
-                   struct err *err) {
-  struct staging *st = &l->x.joined.st;
-  const struct plan *p = &l->x.joined.plan;
-  const struct reread_work work = {
-      .stop = stop, .tick = observer_tick_bytes, .ctx = &report_observer};
-  for (uint32_t i = 0; i < p->n_outputs && staging_writes(st); i++) {
-    st->outputs[i] =
-        again_openat(st->folder, p->outputs[i].name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    if (st->outputs[i] < 0)
-      return err_errno(err, errno, ERR_IO, "cannot open '%s' in '%s'",
-                       quote_str(p->outputs[i].name).s, quote_str(st->name).s);
-  }
-  if (!staging_writes(st)) return 0;
-  uint8_t *was = arena_copy(&l->x.arena, st->done, st->n_units);
-  observer_begin(&report_observer, "checking");
-  struct staging_checked checked;
-  const int rc = staging_check_units(st, p, STAGING_EVERY_UNIT, &work, &checked, err);
-  l->damaged = checked.forgotten;
-  observer_end(&report_observer);
-  for (uint32_t i = st->n_units; i-- > 0;)
-    if (was[i] && !st->done[i]) l->first_damaged = i;
-  (void)args;
-  return rc;
+static int look(struct plan_status *l, const struct cli_args *args, struct err *err) {
+  return plan_status_look(l, cli_operand(args, "PLAN"), cli_flag(args, OPT_RECHECK),
+                          &report_observer, err);
 }
 
-static int look(struct look *l, const struct cli_args *args, const volatile int *stop,
-                struct err *err) {
-  struct timespec now;
-  *l = (struct look){.first_damaged = NO_ID};
-  if (planned_open(&l->x, cli_operand(args, "PLAN"), STAGING_AS_VIEWER, &report_observer, err))
-    return -1;
-  if (l->x.in_place) return 0;
-  if (cli_flag(args, OPT_RECHECK) && !l->x.joined.sealed && recheck(l, args, stop, err)) return -1;
-  planned_count(&l->x);
-  clock_gettime(CLOCK_REALTIME, &now);
-  const struct staging_joined *j = &l->x.joined;
-  const int64_t began = j->began_ns ? j->began_ns : j->planned_ns;
-  l->seconds = (double)now.tv_sec + (double)now.tv_nsec / 1e9 - (double)began / 1e9;
-  if (l->seconds > 0) l->rate = (double)l->x.done / l->seconds;
-  return 0;
-}
-
-static const char *state_of(const struct look *l) {
-  if (l->x.in_place) return "in_place";
-  if (l->x.joined.sealed) return "sealing";
-  return l->x.missing ? "missing" : "made";
-}
-
-static void print_json(const struct cli_args *args, const struct look *l) {
+static void print_json(const struct cli_args *args, const struct plan_status *l) {
   struct json_out j = {.indent = 2};
   const struct planned *x = &l->x;
   report_json_begin(&j);
   json_put_text(&j, "plan", cli_operand(args, "PLAN"));
-  json_put_text(&j, "state", state_of(l));
+  json_put_text(&j, "state", plan_status_state(l));
   if (!x->in_place) {
     uint32_t unit = 0, first, last;
     json_put_text(&j, "output", x->joined.onnx_name);
@@ -108,13 +46,13 @@ static void print_json(const struct cli_args *args, const struct look *l) {
   report_json_end(&j);
 }
 
-static void print_rate(const struct look *l) {
+static void print_rate(const struct plan_status *l) {
   if (l->rate <= 0 || l->x.missing == 0) return;
   printf(", %s/s, %s left", quote_bytes((uint64_t)l->rate).s,
          quote_seconds((double)(l->x.total - l->x.done) / l->rate).s);
 }
 
-static void print_line(struct look *l) {
+static void print_line(struct plan_status *l) {
   struct planned *x = &l->x;
   printf("%u of %u unit%s, %s of %s (%.1f %%)", x->units - x->missing, x->units, plural(x->units),
          quote_bytes(x->done).s, quote_bytes(x->total).s,
@@ -123,7 +61,7 @@ static void print_line(struct look *l) {
   printf("\n");
 }
 
-static void print_text(const struct cli_args *args, struct look *l) {
+static void print_text(const struct cli_args *args, struct plan_status *l) {
   struct planned *x = &l->x;
   if (x->in_place) {
     printf("%s is in place\n", quote_path(x->model).s);
@@ -151,8 +89,8 @@ static void print_text(const struct cli_args *args, struct look *l) {
 static int watch(const struct cli_args *args, const volatile int *stop, struct err *err) {
   uint64_t before = 0, then = 0;
   for (bool first = true;; first = false) {
-    struct look l;
-    const int rc = look(&l, args, stop, err);
+    struct plan_status l;
+    const int rc = look(&l, args, err);
     const uint64_t now = threads_clock_ms(), done = l.x.done;
     const bool over = rc || l.x.in_place || l.x.missing == 0;
     if (rc == 0 && !first && now > then)
@@ -171,9 +109,9 @@ static int watch(const struct cli_args *args, const volatile int *stop, struct e
 
 int cmd_status(const struct cli_args *args, struct err *err) {
   const volatile int *stop = stop_watch();
-  struct look l;
+  struct plan_status l;
   if (cli_flag(args, OPT_WATCH)) return watch(args, stop, err);
-  int rc = look(&l, args, stop, err);
+  int rc = look(&l, args, err);
   if (rc == 0) {
     if (cli_flag(args, OPT_JSON))
       print_json(args, &l);
