@@ -1,4 +1,4 @@
-// Candidates for quantizing the weights of a model: how far off each would be, and how many bytes it would take, from one
+// Room: candidates for quantizing the weights of a model. The error and the size of each, from one
 // streaming read.
 //
 // The weights are chosen as by the pass quantize, by the pass itself; nothing is edited or written.

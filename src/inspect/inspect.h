@@ -1,4 +1,4 @@
-// Facts about a model, gathered once: counts, weights, files, and what could be saved.
+// Room: facts about a model, gathered once. Counts, weights, files, and what could be saved.
 #ifndef WEIR_INSPECT_H
 #define WEIR_INSPECT_H
 

@@ -1,4 +1,4 @@
-// What can be said of all elements of a tensor: found in one read, kept in a few numbers.
+// Room: statistics of all elements of a tensor, found in one read and kept in a few numbers.
 //
 // Elements of plain numbers (dtype.h) can be looked at. They are seen as doubles (64-bit integers
 // are rounded to them, which keeps their order).

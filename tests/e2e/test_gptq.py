@@ -1,7 +1,7 @@
 """weir quantize --algorithm gptq: the error of the output, tr(EᵀGE), against GPTQ in dense float64 arrays
 (tests/support/gptq_reference.py); the same bytes however the work is cut; and the output of a transformer, which comes
 out nearer than with every algorithm that looks at weights alone. Second moments are those that NumPy finds, in the form
-of src/base/gram.h."""
+of src/tensor_stats/second_moments.h."""
 
 import hashlib
 import itertools

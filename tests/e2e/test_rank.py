@@ -1,6 +1,6 @@
 """--rank: the error that quantized weights and activations give the products they are in, tr(EᵀGE) / tr(WᵀGW), against NumPy;
 its order against the error that ONNX Runtime measures; the same for any jobs; budgets and gates by it; what is refused.
-Second moments are those that NumPy finds, in the form of src/base/gram.h."""
+Second moments are those that NumPy finds, in the form of src/tensor_stats/second_moments.h."""
 
 import hashlib
 import json

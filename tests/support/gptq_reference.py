@@ -12,7 +12,7 @@ SIDE = 512
 
 
 def tiles(gram):
-    """The bytes of src/base/gram.h."""
+    """The bytes of src/tensor_stats/second_moments.h."""
     k = len(gram)
     at = range(0, k, SIDE)
     return b"".join(np.ascontiguousarray(gram[i:i + SIDE, j:j + SIDE], "<f8").tobytes()

@@ -1,4 +1,4 @@
-// Every fault of a model in files, not only the first.
+// Room: every fault of a model in files, not only the first.
 //
 // Loading reports what it meets to a sink and goes on where it can; what holds of a whole model
 // (names, definitions, cycles) is looked at afterwards, then what operators want of their nodes, and last what inference says

@@ -1,4 +1,4 @@
-// The output of a plan that several processes carried out is put in place.
+// Room: the output of a plan that several processes carried out is put in place.
 //
 //   PLAN ──join, alone──▶ all units recorded? ──▶ hashed again (below) ──▶ values out of range? ──▶ commit
 //        │                     └─ no: ERR_RETRY, and which are missing

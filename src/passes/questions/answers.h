@@ -7,7 +7,7 @@
 //   {"of":{…recipe…}, …}            a line a question, in order
 //
 // To add a stage over the weights (a pass asks through pass_env.ask, and never reads; NULL: there are no weights):
-//   1. in base (figures.h, likeness.h, facts.h): the struct of an answer, and the tensors that can be asked about;
+//   1. in base (figures.h, content_hash.h, tensor_stats.h): the struct of an answer, and the tensors that can be asked about;
 //   2. measure_<stem>_run in src/stream/measure, over the team of measure_parts.h; its answer must not depend on the workers;
 //   3. a file here: an answer_form, and a function that asks. A question is a list of recipes and nothing else;
 //   4. a row in the table of execution_stage.c: name, words, check of its recipes (an edit log is untrusted), its functions;

@@ -1,7 +1,7 @@
 // tr(EᵀGE), the error of an output, column by column of the weight:
 //
 //   W     K x N     a panel of columns, as doubles, each column in one piece       eᵀGe = Σ e_i G_ij e_j
-//   Ŵ     what codes, scales and zero points stand for                                  by tiles of G (gram.h), twice
+//   Ŵ     what codes, scales and zero points stand for                                  by tiles of G (second_moments.h), twice
 //   E     W - Ŵ                                                                         those below the diagonal
 //
 // A column has sums of its own, added tile by tile, and columns add in order when all are there: so nothing depends on
