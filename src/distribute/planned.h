@@ -1,4 +1,4 @@
-// Room: a plan that several processes carry out: its folder, and the scheduler that says which shard a process is.
+// Room: a plan that several processes carry out: its folder, its members, how far it is, and job files for schedulers.
 //
 // A plan as commands name it: the folder that 'weir plan' prepared, or what became of it.
 #ifndef WEIR_PLANNED_H
