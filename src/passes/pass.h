@@ -53,7 +53,7 @@ struct pass_site {
   uint32_t graph;
   const char *op_type; // as in the source
   const char *status;  // "converted", "skipped"
-  const char *reason;  // a stable word, in tools/render/reasons.def
+  const char *reason;  // a stable word, in tools/render/runs/reasons.def
   struct pass_fact fact;
   struct span node_name; // as in the source; valid as long as the model
   struct span tensor;    // name of the weight that was (or would have been) changed; at NULL: none
@@ -259,7 +259,7 @@ struct pass {
   size_t options_bytes;
   const char
       *stores; // what it makes of weights, in the closing line: "quantized", "cast"; NULL: it
-               // stores none in another form. quant_error_check.c checks each element, if dequant_expr.c knows the form
+      // stores none in another form. quant_error_check.c checks each element, if dequant_expr.c knows the form
   bool
       activations; // it quantizes activations too, by ranges that were found before: how near the result is depends on
   // what it is given

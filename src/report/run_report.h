@@ -2,12 +2,12 @@
 //
 //   job, passes, model, units ──execution_report──▶ struct run_report ──▶ lines for people   execution_report.c, render_passes.c
 //                                                                 ──▶ JSON               execution_report.c, render_passes_json.c
-//                                                                 ──▶ a page             tools/html
+//                                                                 ──▶ a page             tools/render/html
 //
 // A command that is no job (verify) fills what it knows of one; pages leave out what is not there.
 //
 // To report more: a member here, filled by execution_report, then shown in each of the three. To add a section to the
-// page: the head of tools/html/html_parts.h.
+// page: the head of tools/render/html/html_parts.h.
 #ifndef WEIR_RUN_REPORT_H
 #define WEIR_RUN_REPORT_H
 
@@ -63,7 +63,7 @@ struct run_report {
   bool unchanged;            // the outputs were there already
   const struct err *refusal; // what refused the run, or would have; NULL: nothing
   struct run_summary told;
-  const char *resumed;  // as in the JSON report
+  const char *resumed; // as in the JSON report
   struct run_cost cost;
   struct census census;            // n_ops 0: it was not counted
   const struct pass_edits *passes; // steps, sites and their warnings; NULL: the command runs none

@@ -6,7 +6,7 @@
 #include "render_inspect.h"
 #include "hints.h"
 #include "report.h"
-#include "needs_print.h"
+#include "render_needs.h"
 #include "schema.h"
 
 #include <stdio.h>
@@ -167,7 +167,7 @@ void render_inspect(struct inspect *in) {
     if (q->block) printf(" in blocks of %lu", q->block);
     printf(", %s\n", q->op_type);
   }
-  runtime_needs_print(m, "", "\n", "");
+  render_needs(m, "", "\n", "");
   print_metadata(m);
   if (m->main_graph != NO_ID) {
     const struct model_graph *g = &m->graphs[m->main_graph];

@@ -1,5 +1,5 @@
 // For programs: everything, uncut (docs/schema/diff.json).
-#include "told.h"
+#include "render_diff.h"
 #include "report.h"
 
 #include <stdio.h>
@@ -53,7 +53,7 @@ static void put_lines(struct diffing *x, struct json_out *j) {
 
 static void put_ops(struct diffing *x, struct json_out *j) {
   uint32_t n;
-  const struct told_op *ops = told_ops(x, &n);
+  const struct render_diff_op *ops = render_diff_ops(x, &n);
   json_put_array(j, "operators");
   for (uint32_t i = 0; i < n; i++) {
     if (ops[i].n[0] == ops[i].n[1]) continue;
@@ -101,8 +101,8 @@ static void put_detail(struct diffing *x, struct json_out *j, const struct diff_
     json_put_string(j, "name",
                     e->a == NO_ID ? model_name(b, b->attrs[e->b].name)
                                   : model_name(a, a->attrs[e->a].name));
-    json_put_text(j, "was", e->a == NO_ID ? NULL : told_attr(x, 0, e->a));
-    json_put_text(j, "is", e->b == NO_ID ? NULL : told_attr(x, 1, e->b));
+    json_put_text(j, "was", e->a == NO_ID ? NULL : render_diff_attr(x, 0, e->a));
+    json_put_text(j, "is", e->b == NO_ID ? NULL : render_diff_attr(x, 1, e->b));
     break;
   case DIFF_INPUT:
   case DIFF_OUTPUT:
@@ -120,7 +120,7 @@ static void put_node(struct diffing *x, struct json_out *j, uint32_t side, uint3
   const struct model_node *n = &m->nodes[node];
   const uint32_t out = model_output(m, n, 0);
   json_put_string(j, "domain", model_name(m, n->domain));
-  json_put_text(j, "graph", told_graph(x, side, n->graph));
+  json_put_text(j, "graph", render_diff_graph(x, side, n->graph));
   json_put_string(j, "name", model_name(m, n->name));
   json_put_string(j, "op", model_name(m, n->op_type));
   json_put_string(j, "output", model_value_name(m, out));
@@ -146,7 +146,7 @@ static void put_changes(struct diffing *x, struct json_out *j) {
 static void put_alone(struct diffing *x, struct json_out *j, const char *key, uint32_t side) {
   json_put_array(j, key);
   for (uint32_t i = 0; i < x->side[side].model.n_nodes && report_stdout_alive(); i++) {
-    if (!told_node_alone(x, side, i)) continue;
+    if (!render_diff_node_alone(x, side, i)) continue;
     json_object(j);
     put_node(x, j, side, i);
     json_end_object(j);
@@ -201,11 +201,11 @@ static void put_side(struct diffing *x, struct json_out *j, const char *key,
   json_put_text(j, "dtype", dtype_name((enum dtype)t->dtype));
   json_put_bool(j, "external", t->flags & TENSOR_EXTERNAL);
   if (row->form[side]) json_put_text(j, "form", row->form[side]);
-  json_put_text(j, "name", told_tensor(x, side, row->tensor[side]));
+  json_put_text(j, "name", render_diff_tensor(x, side, row->tensor[side]));
   if (row->by == MATCHED_RECAST) {
     json_put_array(j, "parts");
     for (uint32_t i = 0; i < DEQUANT_EXPR_ROOTS && row->roots[side][i] != NO_ID; i++)
-      json_text(j, told_tensor(x, side, row->roots[side][i]));
+      json_text(j, render_diff_tensor(x, side, row->roots[side][i]));
     json_end_array(j);
   }
   json_end_object(j);
@@ -214,7 +214,7 @@ static void put_side(struct diffing *x, struct json_out *j, const char *key,
 static void put_tensors(struct diffing *x, struct json_out *j) {
   uint64_t same = 0;
   for (uint32_t i = 0; i < x->n_rows; i++)
-    same += !told_row_differs(&x->rows[i]) && x->rows[i].verdict == MATCHED_SAME;
+    same += !render_diff_row_differs(&x->rows[i]) && x->rows[i].verdict == MATCHED_SAME;
   json_put_object(j, "tensors");
   json_put_uint(j, "by_manifests", x->by_manifest);
   json_put_uint(j, "same", same);
@@ -222,11 +222,11 @@ static void put_tensors(struct diffing *x, struct json_out *j) {
   json_put_array(j, "listed");
   for (uint32_t i = 0; i < x->n_rows && report_stdout_alive(); i++) {
     const struct matched_tensor *row = &x->rows[i];
-    if (!told_row_differs(row) && row->verdict == MATCHED_SAME && !row->moved) continue;
+    if (!render_diff_row_differs(row) && row->verdict == MATCHED_SAME && !row->moved) continue;
     json_object(j);
     put_side(x, j, "was", row, DIFF_A);
     put_side(x, j, "is", row, DIFF_B);
-    json_put_text(j, "layer", told_layer(x, row));
+    json_put_text(j, "layer", render_diff_layer(x, row));
     json_put_text(j, "matched_by", by_names[row->by]);
     json_put_text(j, "values", verdicts[row->verdict]);
     json_put_bool(j, "by_manifest", row->trusted);
@@ -238,11 +238,11 @@ static void put_tensors(struct diffing *x, struct json_out *j) {
   json_end_object(j);
 }
 
-void told_json(struct diffing *x) {
+void render_diff_json(struct diffing *x) {
   struct json_out j = {.indent = 2};
   report_json_begin(&j);
   json_put_text(&j, "other", x->side[1].path);
-  json_put_bool(&j, "equal", told_equal(x));
+  json_put_bool(&j, "equal", render_diff_equal(x));
   json_put_text(&j, "weights", x->weights_word);
   put_model(x, &j, "first", DIFF_A);
   put_model(x, &j, "second", DIFF_B);

@@ -1,7 +1,7 @@
 // What both ways of telling share: words for attributes, graphs, tensors, and what counts as a
 // difference. The place of bytes (inside the .onnx or in a data file) and the order of nodes, where
 // several are valid, are told, but make no model different.
-#include "told.h"
+#include "render_diff.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -9,14 +9,14 @@
 
 enum { LIST_SHOWN = 8, VALUE_SHOWN = 60 };
 
-const char *told_type(struct diffing *x, uint32_t side, uint32_t tensor) {
+const char *render_diff_type(struct diffing *x, uint32_t side, uint32_t tensor) {
   const struct model *m = &x->side[side].model;
   const struct model_tensor *t = &m->tensors[tensor];
   return arena_printf(&x->arena, "%s%s", dtype_name((enum dtype)t->dtype),
                       quote_dims(model_dims(m, t), t->rank).s);
 }
 
-const char *told_tensor(struct diffing *x, uint32_t side, uint32_t tensor) {
+const char *render_diff_tensor(struct diffing *x, uint32_t side, uint32_t tensor) {
   const struct model *m = &x->side[side].model;
   const struct model_tensor *t = &m->tensors[tensor];
   const struct span name = diff_tensor_name(m, tensor);
@@ -32,7 +32,7 @@ const char *told_tensor(struct diffing *x, uint32_t side, uint32_t tensor) {
                       model_name_str(m, a->name));
 }
 
-const char *told_layer(struct diffing *x, const struct matched_tensor *row) {
+const char *render_diff_layer(struct diffing *x, const struct matched_tensor *row) {
   for (uint32_t s = 0; s < DIFF_SIDES; s++) {
     const struct model *m = &x->side[s].model;
     const uint32_t value = row->tensor[s] == NO_ID ? NO_ID : diff_tensor_value(m, row->tensor[s]);
@@ -44,7 +44,7 @@ const char *told_layer(struct diffing *x, const struct matched_tensor *row) {
 }
 
 // "" for the main graph; else the node or function that has it.
-const char *told_graph(struct diffing *x, uint32_t side, uint32_t graph) {
+const char *render_diff_graph(struct diffing *x, uint32_t side, uint32_t graph) {
   const struct model *m = &x->side[side].model;
   const struct model_graph *g = &m->graphs[graph];
   if (g->kind == GRAPH_FUNCTION && g->owner != NO_ID)
@@ -107,7 +107,7 @@ static const char *list_of(struct diffing *x, const struct model *m, const struc
   return arena_printf(&x->arena, "[%s%s]", list, a->count > LIST_SHOWN ? ",…" : "");
 }
 
-const char *told_attr(struct diffing *x, uint32_t side, uint32_t attr) {
+const char *render_diff_attr(struct diffing *x, uint32_t side, uint32_t attr) {
   const struct model *m = &x->side[side].model;
   const struct model_attr *a = &m->attrs[attr];
   if (a->ref_name != m->empty)
@@ -124,7 +124,7 @@ const char *told_attr(struct diffing *x, uint32_t side, uint32_t attr) {
   case ATTR_STRINGS: return list_of(x, m, a);
   case ATTR_TENSOR:
     return a->first == NO_ID ? "a tensor"
-                             : arena_printf(&x->arena, "%s%s", told_type(x, side, a->first),
+                             : arena_printf(&x->arena, "%s%s", render_diff_type(x, side, a->first),
                                             small_elements(x, side, a->first));
   case ATTR_GRAPH: return "a graph";
   case ATTR_GRAPHS: return arena_printf(&x->arena, "%u graph%s", a->count, plural(a->count));
@@ -132,11 +132,11 @@ const char *told_attr(struct diffing *x, uint32_t side, uint32_t attr) {
   }
 }
 
-const char *told_counted(struct diffing *x, uint64_t n, const char *what) {
+const char *render_diff_counted(struct diffing *x, uint64_t n, const char *what) {
   return arena_printf(&x->arena, "%lu %s%s", n, what, plural(n));
 }
 
-const char *told_cut(struct diffing *x, const char *value) {
+const char *render_diff_cut(struct diffing *x, const char *value) {
   if (!value) return "-";
   const struct quoted q = quote_str(value);
   size_t n = strlen(q.s), at = n < VALUE_SHOWN ? n : VALUE_SHOWN;
@@ -145,7 +145,7 @@ const char *told_cut(struct diffing *x, const char *value) {
   return arena_printf(&x->arena, "%.*s%s", (int)at, q.s, at < n ? "…" : "");
 }
 
-uint64_t told_live_nodes(const struct model *m) {
+uint64_t render_diff_live_nodes(const struct model *m) {
   uint64_t n = 0;
   for (uint32_t i = 0; i < m->n_nodes; i++)
     n += !(m->nodes[i].flags & NODE_DEAD);
@@ -155,12 +155,13 @@ uint64_t told_live_nodes(const struct model *m) {
 // ---- operators ---------------------------------------------------------------------------------
 
 static int by_name(const void *pa, const void *pb) {
-  return strcmp(((const struct told_op *)pa)->name, ((const struct told_op *)pb)->name);
+  return strcmp(((const struct render_diff_op *)pa)->name,
+                ((const struct render_diff_op *)pb)->name);
 }
 
-struct told_op *told_ops(struct diffing *x, uint32_t *n) {
+struct render_diff_op *render_diff_ops(struct diffing *x, uint32_t *n) {
   uint64_t *count[DIFF_SIDES];
-  struct told_op *ops = NULL;
+  struct render_diff_op *ops = NULL;
   *n = 0;
   for (uint32_t s = 0; s < DIFF_SIDES; s++)
     count[s] = arena_zalloc(&x->arena, (x->d.n_names + (size_t)1) * sizeof **count);
@@ -181,8 +182,8 @@ struct told_op *told_ops(struct diffing *x, uint32_t *n) {
       if (m->nodes[i].flags & NODE_DEAD) continue;
       const uint32_t at = x->d.names[s][m->nodes[i].op_type];
       if (count[0][at] + count[1][at] == 0) continue;
-      ops[k++] =
-          (struct told_op){model_name_str(m, m->nodes[i].op_type), {count[0][at], count[1][at]}};
+      ops[k++] = (struct render_diff_op){model_name_str(m, m->nodes[i].op_type),
+                                         {count[0][at], count[1][at]}};
       count[0][at] = count[1][at] = 0;
     }
   }
@@ -192,7 +193,7 @@ struct told_op *told_ops(struct diffing *x, uint32_t *n) {
 
 // ---- verdict -----------------------------------------------------------------------------------
 
-bool told_node_alone(const struct diffing *x, uint32_t side, uint32_t node) {
+bool render_diff_node_alone(const struct diffing *x, uint32_t side, uint32_t node) {
   const struct model *m = &x->side[side].model;
   const struct model_node *n = &m->nodes[node];
   if (n->flags & NODE_DEAD || x->d.nodes[side][node] != NO_ID) return false;
@@ -201,44 +202,44 @@ bool told_node_alone(const struct diffing *x, uint32_t side, uint32_t node) {
   return !diff_node_is_constant(m, node) || diff_value_tensor(m, model_output(m, n, 0)) == NO_ID;
 }
 
-bool told_row_differs(const struct matched_tensor *row) {
+bool render_diff_row_differs(const struct matched_tensor *row) {
   return row->verdict == MATCHED_DIFFERS || row->renamed || row->rehomed || row->dtype ||
          row->dims || row->by == MATCHED_TRANSPOSED;
 }
 
-bool told_equal(const struct diffing *x) {
+bool render_diff_equal(const struct diffing *x) {
   if (x->d.n_lines || x->d.n_changes || x->d.renamed_values) return false;
   for (uint32_t s = 0; s < DIFF_SIDES; s++)
     for (uint32_t i = 0; i < x->side[s].model.n_nodes; i++)
-      if (told_node_alone(x, s, i)) return false;
+      if (render_diff_node_alone(x, s, i)) return false;
   for (uint32_t i = 0; i < x->n_rows; i++)
-    if (told_row_differs(&x->rows[i])) return false;
+    if (render_diff_row_differs(&x->rows[i])) return false;
   return true;
 }
 
 // ---- counts ------------------------------------------------------------------------------------
 
-bool told_only_renamed(const struct diffing *x, const struct diff_change *c) {
+bool render_diff_only_renamed(const struct diffing *x, const struct diff_change *c) {
   return c->n == 1 && x->d.details[c->first].what == DIFF_RENAMED;
 }
 
-bool told_is_info(const struct diff_line *l) {
+bool render_diff_is_info(const struct diff_line *l) {
   return strcmp(l->what, "value_info") == 0;
 }
 
-struct told_sums told_sum_up(const struct diffing *x) {
-  struct told_sums s = {0};
+struct render_diff_sums render_diff_sum_up(const struct diffing *x) {
+  struct render_diff_sums s = {0};
   for (uint32_t i = 0; i < x->d.n_lines; i++)
-    s.infos += told_is_info(&x->d.lines[i]);
+    s.infos += render_diff_is_info(&x->d.lines[i]);
   s.lines = x->d.n_lines - s.infos;
   for (uint32_t i = 0; i < x->d.n_changes; i++) {
-    const bool renamed = told_only_renamed(x, &x->d.changes[i]);
+    const bool renamed = render_diff_only_renamed(x, &x->d.changes[i]);
     s.renamed_only += renamed;
     s.changed += !renamed;
   }
   for (uint32_t k = 0; k < DIFF_SIDES; k++)
     for (uint32_t i = 0; i < x->side[k].model.n_nodes; i++)
-      s.alone[k] += told_node_alone(x, k, i);
+      s.alone[k] += render_diff_node_alone(x, k, i);
   for (uint32_t i = 0; i < x->n_rows; i++) {
     const struct matched_tensor *row = &x->rows[i];
     s.moved += row->moved && row->by != MATCHED_RECAST;
@@ -265,7 +266,7 @@ static void add_of(struct diffing *x, const char **list, uint64_t n, const char 
                    const char *rest) {
   if (n)
     *list = arena_printf(&x->arena, "%s%s%s %s", *list, **list ? ", " : "",
-                         told_counted(x, n, noun), rest);
+                         render_diff_counted(x, n, noun), rest);
 }
 
 static bool is_listed(const char *kinds, const char *kind) {
@@ -283,18 +284,18 @@ static const char *line_kinds(struct diffing *x) {
   const char *kinds = "";
   for (uint32_t i = 0; i < x->d.n_lines; i++) {
     const struct diff_line *l = &x->d.lines[i];
-    if (told_is_info(l) || is_listed(kinds, l->what)) continue;
+    if (render_diff_is_info(l) || is_listed(kinds, l->what)) continue;
     kinds = arena_printf(&x->arena, "%s%s%s", kinds, *kinds ? ", " : "", l->what);
   }
   return kinds;
 }
 
-const char *told_answer(struct diffing *x, const struct told_sums *s) {
+const char *render_diff_answer(struct diffing *x, const struct render_diff_sums *s) {
   const char *list = "";
-  if (told_equal(x)) {
+  if (render_diff_equal(x)) {
     if (!s->unknown) return "the models are the same";
     return arena_printf(&x->arena, "the models have the same structure; %s not compared",
-                        told_counted(x, s->unknown, "tensor"));
+                        render_diff_counted(x, s->unknown, "tensor"));
   }
   add_of(x, &list, s->lines, "model field", arena_printf(&x->arena, "changed (%s)", line_kinds(x)));
   add_of(x, &list, s->infos, "value", "declared differently");
@@ -348,13 +349,13 @@ static int by_kind(const void *pa, const void *pb) {
   return (a->change > b->change) - (a->change < b->change);
 }
 
-void told_changes(struct diffing *x, bool each_alone,
-                  void (*told)(void *ctx, const uint32_t *changes, uint32_t n), void *ctx) {
+void render_diff_changes(struct diffing *x, bool each_alone,
+                         void (*told)(void *ctx, const uint32_t *changes, uint32_t n), void *ctx) {
   const size_t room = x->d.n_changes + (size_t)1;
   struct group *g = arena_alloc(&x->arena, room * sizeof *g);
   uint32_t n = 0;
   for (uint32_t i = 0; i < x->d.n_changes; i++)
-    if (!told_only_renamed(x, &x->d.changes[i]))
+    if (!render_diff_only_renamed(x, &x->d.changes[i]))
       g[n++] = (struct group){each_alone ? i : kind_of(x, &x->d.changes[i]), i};
   qsort(g, n, sizeof *g, by_kind);
   // Groups in the order of their first changes.
@@ -373,12 +374,13 @@ void told_changes(struct diffing *x, bool each_alone,
     if (size[i]) told(ctx, changes + first[i], size[i]);
 }
 
-static enum told_kind kind_of_tensor(const struct matched_tensor *row) {
-  if (row->by == MATCHED_NOTHING) return row->tensor[0] == NO_ID ? TOLD_IN_SECOND : TOLD_IN_FIRST;
-  if (row->by == MATCHED_RECAST) return TOLD_RECAST;
-  if (row->by == MATCHED_TRANSPOSED) return TOLD_TRANSPOSED;
-  if (row->verdict == MATCHED_DIFFERS || row->dtype || row->dims) return TOLD_CHANGED;
-  return told_row_differs(row) ? TOLD_RENAMED : TOLD_SAME;
+static enum render_diff_kind kind_of_tensor(const struct matched_tensor *row) {
+  if (row->by == MATCHED_NOTHING)
+    return row->tensor[0] == NO_ID ? RENDER_DIFF_IN_SECOND : RENDER_DIFF_IN_FIRST;
+  if (row->by == MATCHED_RECAST) return RENDER_DIFF_RECAST;
+  if (row->by == MATCHED_TRANSPOSED) return RENDER_DIFF_TRANSPOSED;
+  if (row->verdict == MATCHED_DIFFERS || row->dtype || row->dims) return RENDER_DIFF_CHANGED;
+  return render_diff_row_differs(row) ? RENDER_DIFF_RENAMED : RENDER_DIFF_SAME;
 }
 
 // Those that lost most come first; of the others the order of the model stays.
@@ -394,11 +396,12 @@ static int worse_first(const void *pa, const void *pb, void *ctx) {
   return (i > k) - (i < k);
 }
 
-const uint32_t *told_tensors_of(struct diffing *x, enum told_kind kind, bool by_loss, uint32_t *n) {
+const uint32_t *render_diff_tensors_of(struct diffing *x, enum render_diff_kind kind, bool by_loss,
+                                       uint32_t *n) {
   uint32_t *rows = arena_alloc(&x->arena, (x->n_rows + (size_t)1) * sizeof *rows);
   *n = 0;
   for (uint32_t i = 0; i < x->n_rows; i++)
     if (kind_of_tensor(&x->rows[i]) == kind) rows[(*n)++] = i;
-  if (told_has_figures(kind) && by_loss) qsort_r(rows, *n, sizeof *rows, worse_first, x);
+  if (render_diff_has_figures(kind) && by_loss) qsort_r(rows, *n, sizeof *rows, worse_first, x);
   return rows;
 }

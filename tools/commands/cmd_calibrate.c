@@ -2,7 +2,7 @@
 #include "calibrate_job.h"
 #include "calibrate_scales.h"
 #include "calibrate_take.h"
-#include "calibrate_tell.h"
+#include "render_calibrated.h"
 #include "commands.h"
 #include "report.h"
 
@@ -57,9 +57,9 @@ int cmd_calibrate(const struct cli_args *args, struct err *err) {
   }
   const int rc = calibrate_job_run(&j, &request, NULL, err);
   if (rc == 0 && cli_flag(args, OPT_JSON))
-    calibrate_tell_json(&j);
+    render_calibrated_json(&j);
   else if (rc == 0 && !cli_flag(args, OPT_QUIET))
-    calibrate_tell(&j);
+    render_calibrated(&j);
   // What another run can go on from; samples that do not fit will be others then.
   const bool goes_on = err->kind == ERR_RETRY || err->kind == ERR_IO || err->kind == ERR_NOSPACE ||
                        j.placing || (j.n_companions > 0 && j.resumed);

@@ -6,7 +6,7 @@
 // never do.
 #include "render_run.h"
 
-#include "needs_print.h"
+#include "render_needs.h"
 #include "render_verified.h"
 #include "shell_words.h"
 #include "hints.h"
@@ -238,7 +238,7 @@ static void print_files(struct execution *exec) {
     before = ", ";
     was_same = same;
   }
-  runtime_needs_print(&exec->model, "; ", "\n", "\n");
+  render_needs(&exec->model, "; ", "\n", "\n");
 }
 
 // How to go on: as lines to paste.

@@ -1,11 +1,11 @@
-#include "needs_print.h"
+#include "render_needs.h"
 
 #include "runtime_needs.h"
 
 #include <stdio.h>
 
-void runtime_needs_print(const struct model *m, const char *before, const char *after,
-                         const char *otherwise) {
+void render_needs(const struct model *m, const char *before, const char *after,
+                  const char *otherwise) {
   struct arena scratch = {0};
   const char *words = runtime_needs_words(m, &scratch);
   if (words)

@@ -1,5 +1,5 @@
 // What a calibration has to say when it is over.
-#include "calibrate_tell.h"
+#include "render_calibrated.h"
 #include "machine.h"
 #include "report.h"
 
@@ -13,7 +13,7 @@ static uint32_t count(const struct calibrate_values *v, enum calibrate_why why) 
   return n;
 }
 
-void calibrate_tell(const struct calibrate_job *j) {
+void render_calibrated(const struct calibrate_job *j) {
   const struct calibrate *c = &j->c;
   printf("%u value%s in %lu sample%s: %s\n", c->ranges->n_values, plural(c->ranges->n_values),
          c->n_samples, plural(c->n_samples), quote_path(j->out).s);
@@ -31,7 +31,7 @@ void calibrate_tell(const struct calibrate_job *j) {
          quote_bytes(machine_peak_memory()).s, quote_memory(runtime_peak_memory(c->runtime)).s);
 }
 
-void calibrate_tell_json(const struct calibrate_job *j) {
+void render_calibrated_json(const struct calibrate_job *j) {
   const struct calibrate *c = &j->c;
   struct json_out o = {.indent = 2};
   report_json_begin(&o);

@@ -1,5 +1,5 @@
 // A dry run's lines.
-#include "needs_print.h"
+#include "render_needs.h"
 #include "render_run.h"
 #include "runtime_needs.h"
 #include "size_words.h"
@@ -46,7 +46,7 @@ void render_dry_run(struct execution *exec) {
            doubts.overflow && doubts.nonfinite ? ", " : "",
            doubts.nonfinite ? "NaN and infinities" : "");
   if (exec->reported.verifying) printf("not verified (a dry run writes no model to run)\n");
-  runtime_needs_print(&exec->model, "", "\n", "");
+  render_needs(&exec->model, "", "\n", "");
   if (exec->outcome.refusal.kind != ERR_NONE)
     printf("this would fail with exit code %d\n", (int)exec->outcome.refusal.kind);
 }

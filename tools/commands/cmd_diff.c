@@ -5,7 +5,7 @@
 // they have everywhere.
 #include "cli_request.h"
 #include "commands.h"
-#include "told.h"
+#include "render_diff.h"
 #include "machine.h"
 #include "report.h"
 
@@ -59,13 +59,13 @@ int cmd_diff(const struct cli_args *args, struct err *err) {
   if (rc == 0) rc = diff_compare(&x.d, err);
   if (rc == 0) {
     if (cli_flag(args, OPT_JSON))
-      told_json(&x);
+      render_diff_json(&x);
     else if (in_markdown(args) && !cli_flag(args, OPT_QUIET))
-      told_markdown(&x);
+      render_diff_markdown(&x);
     else if (!cli_flag(args, OPT_QUIET))
-      told_text(&x, (struct told_look){.all = cli_flag(args, OPT_ALL_DIFFERENCES),
-                                       .colour = in_colour(args)});
-    rc = told_equal(&x) ? 0 : ERR_FAIL;
+      render_diff_text(&x, (struct render_diff_look){.all = cli_flag(args, OPT_ALL_DIFFERENCES),
+                                                     .colour = in_colour(args)});
+    rc = render_diff_equal(&x) ? 0 : ERR_FAIL;
   }
   diffing_done(&x);
   return rc;
