@@ -5,7 +5,6 @@
 // The run is that of a 'weir run' whose command line is put together here, so that all it can be told is told in one way. The
 // verdict is on standard output; a model that comes out different is no failure of the command, which says so itself
 // and gives exit code 1.
-#include "calibrate_job.h"
 #include "calibrate_take.h"
 #include "cli_request.h"
 #include "commands.h"
@@ -105,26 +104,6 @@ static const char *given_text(const struct cli_args *args, enum cli_option optio
   return cli_given(args, option) ? args->value[option].text : NULL;
 }
 
-// 'weir calibrate' with these words, for a file of ranges that is found again.
-static int calibrate(const char *const *words, int n, const struct calibrate_record *record,
-                     struct err *err) {
-  struct calibrate_request request;
-  struct request base;
-  struct request_source source;
-  struct calibrate_job job;
-  struct arena arena = {0};
-  struct cli_args args;
-  int rc = cli_parse(&args, n, (char *const *)(uintptr_t)words, err);
-  if (rc == 0) rc = calibrate_take(&request, &base, &source, &args, &report_observer, &arena, err);
-  if (rc == 0) {
-    rc = calibrate_job_run(&job, &request, record, err);
-    calibrate_job_close(&job, false);
-  }
-  cli_free(&args);
-  arena_free(&arena);
-  return rc;
-}
-
 static int rebuild(struct rebuild *r, const struct cli_args *args, struct err *err) {
   const char *folder = cli_string(args, OPT_WRITE);
   if (rebuild_read(r, args->operand[0], cli_string(args, OPT_PUBLIC_KEY), err)) return -1;
@@ -133,7 +112,7 @@ static int rebuild(struct rebuild *r, const struct cli_args *args, struct err *e
   r->artifacts = cli_string(args, OPT_REBUILD_ARTIFACTS);
   r->calibrates = cli_flag(args, OPT_CALIBRATE);
   if (r->calibrates)
-    r->again = (struct recalibrate){.run = calibrate,
+    r->again = (struct recalibrate){.run = calibrate_take_run,
                                     .library = given_text(args, OPT_ONNXRUNTIME),
                                     .jobs = given_text(args, OPT_JOBS),
                                     .memory = given_text(args, OPT_MEMORY),

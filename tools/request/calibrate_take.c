@@ -1,6 +1,8 @@
 #include "calibrate_take.h"
 
+#include "calibrate_job.h"
 #include "cli_request.h"
+#include "report.h"
 #include "threads.h"
 
 static int take_method(struct range_how *how, const struct cli_args *args, struct err *err) {
@@ -60,4 +62,23 @@ int calibrate_take(struct calibrate_request *r, struct request *base, struct req
     return err_hint(err, "--data FILE reads samples, --generate N draws N random ones");
   }
   return 0;
+}
+
+int calibrate_take_run(const char *const *words, int n, const struct calibrate_record *record,
+                       struct err *err) {
+  struct calibrate_request request;
+  struct request base;
+  struct request_source source;
+  struct calibrate_job job;
+  struct arena arena = {0};
+  struct cli_args args;
+  int rc = cli_parse(&args, n, (char *const *)(uintptr_t)words, err);
+  if (rc == 0) rc = calibrate_take(&request, &base, &source, &args, &report_observer, &arena, err);
+  if (rc == 0) {
+    rc = calibrate_job_run(&job, &request, record, err);
+    calibrate_job_close(&job, false);
+  }
+  cli_free(&args);
+  arena_free(&arena);
+  return rc;
 }
