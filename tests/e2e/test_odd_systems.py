@@ -285,4 +285,4 @@ def test_the_time_of_day_is_asked_in_one_place():
     asks = re.compile(r"CLOCK_REALTIME|gettimeofday|[^_a-z]time\(NULL\)|time\(0\)|localtime|timespec_get")
     root = TESTS.parent
     found = {str(path.relative_to(root)) for folder in ("src", "tools") for path in (root / folder).rglob("*.c") if asks.search(path.read_text())}
-    assert found == {"tools/commands/cmd_status.c"}
+    assert found == {"src/distribute/plan_status.c"}
