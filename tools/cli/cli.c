@@ -248,6 +248,10 @@ static int parse_top(struct cli_args *args, const char *word, struct err *err) {
   return err_hint(err, "options come after the command: weir COMMAND ... %s", quote_str(word).s);
 }
 
+struct arena *cli_arena(const struct cli_args *args) {
+  return (struct arena *)(uintptr_t)&args->arena;
+}
+
 void cli_free(struct cli_args *args) {
   arena_free(&args->arena);
 }

@@ -58,6 +58,8 @@ struct cli_args {
 // too many operands, no output.
 int cli_parse(struct cli_args *args, int argc, char *const *argv, struct err *err);
 void cli_free(struct cli_args *args);
+// For what lives as long as the command line: its memory is in use anyway, so that no figure of memory grows.
+struct arena *cli_arena(const struct cli_args *args);
 
 // Slots. The option must belong to the command and be of the kind (asserted).
 bool cli_given(const struct cli_args *args,

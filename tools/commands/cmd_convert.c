@@ -24,10 +24,8 @@ static int edit(struct execution *exec, void *ctx, struct err *err) {
 }
 
 int cmd_convert(const struct cli_args *args, struct err *err) {
-  struct arena arena = {0};
   struct request request;
-  int rc = cli_request(&request, args, NULL, &report_observer, &arena, err);
+  int rc = cli_request(&request, args, NULL, &report_observer, cli_arena(args), err);
   if (rc == 0) rc = execution_command(&request, edit, NULL, err);
-  arena_free(&arena);
   return rc;
 }

@@ -40,11 +40,9 @@ int cmd_replay(const struct cli_args *args, struct err *err) {
   struct replay_log in;
   struct execution exec;
   struct request request;
-  struct arena arena = {0};
   int rc = -1;
-  if (cli_request(&request, args, NULL, &report_observer, &arena, err) ||
+  if (cli_request(&request, args, NULL, &report_observer, cli_arena(args), err) ||
       execution_finish_seal(&request, &rc, err)) {
-    arena_free(&arena);
     return rc;
   }
   rc = replay_log_open(&in, cli_operand(args, "EDITS"), err);
@@ -55,6 +53,5 @@ int cmd_replay(const struct cli_args *args, struct err *err) {
     rc = -1;
   }
   replay_log_close(&in);
-  arena_free(&arena);
   return rc;
 }

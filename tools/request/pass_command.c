@@ -36,14 +36,13 @@ struct infer_step_sets pass_command_sets(const struct cli_args *args) {
 }
 
 int pass_command_run(struct pass_edits *pj, const struct cli_args *args, struct err *err) {
-  struct arena arena = {0};
   struct request request;
   pj->pass = cli_pass(args->command);
   pj->rank.asked = cli_option_belongs(OPT_RANK, args->command) && cli_flag(args, OPT_RANK);
   int rc = pass_edits_check(pj, err);
-  if (rc == 0) rc = cli_request(&request, args, &pj->pipeline, pj->observer, &arena, err);
+  if (rc == 0)
+    rc = cli_request(&request, args, &pj->pipeline, pj->observer, &pj->pipeline.arena, err);
   if (rc == 0) rc = execution_command(&request, pass_edits_edit, pj, err);
-  arena_free(&arena);
   return rc;
 }
 
