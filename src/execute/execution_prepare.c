@@ -45,7 +45,7 @@ static void begin(struct execution *exec, const struct request *request) {
   exec->out.path = wanted->path;
   exec->out.absent = wanted->absent;
   exec->out.asked = request->reads;
-  exec->out.replace = wanted->replace;
+  exec->out.replace = wanted->replace || wanted->inplace;
   execution_output_split(exec);
   exec->layout = (struct plan_layout){.onnx_name = exec->out.onnx_name,
                                       .inline_below = 1024,

@@ -215,7 +215,7 @@ static bool finish_finished(struct execution *exec, const char *name, int *rc, s
   struct err ignored = {0};
   if (staging_open_sealed(&st, exec->out.folder, name, &ignored)) return false;
   // Who may replace the output runs again.
-  const bool again = exec->request->fresh || (exec->wanted->replace && !exec->wanted->inplace);
+  const bool again = exec->request->fresh || exec->wanted->replace;
   if (!again && faccessat(st.folder, "seal.json", F_OK, 0) == 0 && is_ours(exec, &st) &&
       check_files(exec, &st, &ignored) == 0) {
     *rc = finish_checked(exec, &st, err);
@@ -262,7 +262,7 @@ static int give_up(struct execution *exec, const char *name, bool *given_up, str
   struct staging st;
   struct stat at;
   *given_up = false;
-  if (!exec->wanted->replace && lstat(exec->out.path, &at) == 0) return 0;
+  if (!exec->wanted->replace && !exec->wanted->inplace && lstat(exec->out.path, &at) == 0) return 0;
   if (exec->request->dry_run || staging_open_sealed(&st, exec->out.folder, name, err))
     return err->kind == ERR_NONE ? 0 : -1;
   *given_up = true;

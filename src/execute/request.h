@@ -30,7 +30,7 @@ struct request_output {
   const char *path; // of the .onnx
   bool absent;      // nobody named one (a dry run): `path` is the source's
   bool inplace;     // in the place of the source
-  bool replace;     // what is there; also with inplace
+  bool replace;     // what is there, which inplace does anyway
   bool replace_readonly;
   bool makes_folders; // all that are missing, not the last one alone
   bool copies;        // also where nothing changed

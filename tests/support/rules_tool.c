@@ -103,8 +103,8 @@ static int one(int argc, char **argv) {
     report_open(true, false);
     struct request request;
     struct arena arena = {0};
-    rc = cli_request(&request, &args, NULL, &report_observer, &arena, &err);
-    if (rc == 0) rc = apply(argv[1], argv[2], &request, &err);
+    cli_request(&request, &args, NULL, &report_observer, &arena);
+    rc = apply(argv[1], argv[2], &request, &err);
     arena_free(&arena);
     observer_end(&report_observer);
   }

@@ -25,7 +25,6 @@ static int edit(struct execution *exec, void *ctx, struct err *err) {
 
 int cmd_convert(const struct cli_args *args, struct err *err) {
   struct request request;
-  int rc = cli_request(&request, args, NULL, &report_observer, cli_arena(args), err);
-  if (rc == 0) rc = execution_command(&request, edit, NULL, err);
-  return rc;
+  cli_request(&request, args, NULL, &report_observer, cli_arena(args));
+  return execution_command(&request, edit, NULL, err);
 }

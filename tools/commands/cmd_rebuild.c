@@ -73,8 +73,7 @@ static int run(struct rebuild *r, const struct cli_args *args, struct err *err) 
     inner.argv = args->argv;
     rc = rebuild_prepare(r, err);
   }
-  if (rc == 0)
-    rc = cli_request(&request, &inner, &r->pj.pipeline, &report_observer, &r->arena, err);
+  if (rc == 0) cli_request(&request, &inner, &r->pj.pipeline, &report_observer, &r->arena);
   if (rc == 0) rc = rebuild_run(r, &request, err);
   cli_free(&inner);
   scratch_end(&none);

@@ -40,11 +40,9 @@ int cmd_replay(const struct cli_args *args, struct err *err) {
   struct replay_log in;
   struct execution exec;
   struct request request;
-  int rc = -1;
-  if (cli_request(&request, args, NULL, &report_observer, cli_arena(args), err) ||
-      execution_finish_seal(&request, &rc, err)) {
-    return rc;
-  }
+  int rc;
+  cli_request(&request, args, NULL, &report_observer, cli_arena(args));
+  if (execution_finish_seal(&request, &rc, err)) return rc;
   rc = replay_log_open(&in, cli_operand(args, "EDITS"), err);
   if (rc == 0 && execution_open(&exec, &request, err) == 0) {
     rc = replay(&exec, &in, cli_flag(args, OPT_PARTIAL), err);

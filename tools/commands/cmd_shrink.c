@@ -31,10 +31,9 @@ static int shrink_one(const struct cli_args *args, const struct shrink_input *ro
   if (row->out) one.value[OPT_OUTPUT] = (struct cli_value){.given = true, .text = row->out};
   struct request request;
   struct arena arena = {0};
-  const bool refused = cli_request(&request, &one, NULL, &report_observer, &arena, err) != 0;
-  const bool finished = !refused && execution_finish_seal(&request, &rc, err);
+  cli_request(&request, &one, NULL, &report_observer, &arena);
+  const bool finished = execution_finish_seal(&request, &rc, err);
   arena_free(&arena);
-  if (refused) return -1;
   if (finished) return rc;
   if (!row->out || !again || access(row->out, F_OK) != 0) return pass_command_flags(&one, err);
   report_notice("'%s' exists already: skipped", quote_str(row->out).s);

@@ -90,7 +90,7 @@ static struct request_output output_of(const struct cli_args *args, struct arena
   return (struct request_output){.path = output_path(args, a),
                                  .absent = cli_lacks_output(args),
                                  .inplace = inplace,
-                                 .replace = inplace || cli_flag(args, OPT_FORCE),
+                                 .replace = cli_flag(args, OPT_FORCE),
                                  .replace_readonly = cli_flag(args, OPT_FORCE_READONLY),
                                  .makes_folders = cli_given(args, OPT_OUTPUT_DIR),
                                  .copies = asks_for_copy(args),
@@ -128,8 +128,8 @@ static const char *name_of(const struct cli_args *args, enum cli_option option, 
   return arena_string(a, span_str(cli_source(args, option).s));
 }
 
-int cli_request(struct request *r, const struct cli_args *args, const struct pipeline *pipeline,
-                struct observer *o, struct arena *a, struct err *err) {
+void cli_request(struct request *r, const struct cli_args *args, const struct pipeline *pipeline,
+                 struct observer *o, struct arena *a) {
   struct request_source *source = arena_zalloc(a, sizeof *source);
   struct request_output *output = arena_zalloc(a, sizeof *output);
   struct verify_watch *verify = arena_zalloc(a, sizeof *verify);
@@ -157,5 +157,6 @@ int cli_request(struct request *r, const struct cli_args *args, const struct pip
   *watch = verify_watch(verify);
   r->watch = watch;
   r->render = &render_run;
-  return verify_options_take(&verify->options, args, o, pipeline, a, err);
+  // Told where a verification begins, after an interrupted seal is completed and the output's name is looked at.
+  (void)verify_options_take(&verify->options, args, o, pipeline, a, &verify->refused);
 }

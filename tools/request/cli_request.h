@@ -10,9 +10,9 @@
 struct request cli_request_reading(const struct cli_args *args, const struct request_source *source,
                                    struct observer *o);
 // Of a command that writes one. pipeline: of a command that has one, which may say how it is verified; or NULL. What it
-// needs is in *a. ERR_USAGE for options of verification that do not fit.
-int cli_request(struct request *r, const struct cli_args *args, const struct pipeline *pipeline,
-                struct observer *o, struct arena *a, struct err *err);
+// needs is in *a. Options of verification that do not fit are an error of the run.
+void cli_request(struct request *r, const struct cli_args *args, const struct pipeline *pipeline,
+                 struct observer *o, struct arena *a);
 // The options that all have which read many bytes. Names are those of the command line.
 struct request_limits cli_request_limits(const struct cli_args *args);
 // Spaces of the indentation of a report on standard output: a command that may have many models prints lines.

@@ -40,8 +40,7 @@ int pass_command_run(struct pass_edits *pj, const struct cli_args *args, struct 
   pj->pass = cli_pass(args->command);
   pj->rank.asked = cli_option_belongs(OPT_RANK, args->command) && cli_flag(args, OPT_RANK);
   int rc = pass_edits_check(pj, err);
-  if (rc == 0)
-    rc = cli_request(&request, args, &pj->pipeline, pj->observer, &pj->pipeline.arena, err);
+  if (rc == 0) cli_request(&request, args, &pj->pipeline, pj->observer, &pj->pipeline.arena);
   if (rc == 0) rc = execution_command(&request, pass_edits_edit, pj, err);
   return rc;
 }

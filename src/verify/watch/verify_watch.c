@@ -17,6 +17,10 @@ static bool has_own_steps(const struct pipeline *p) {
 static int begin(void *ctx, struct execution *exec, struct err *err) {
   struct verify_watch *x = ctx;
   const struct verify_options *o = &x->options;
+  if (x->refused.kind != ERR_NONE) {
+    *err = x->refused;
+    return -1;
+  }
   if (exec->request->plans && o->scope != VERIFY_NOTHING) {
     err_fill(err, ERR_USAGE, "'weir plan' writes no output that could be verified");
     return err_hint(err, "'weir finalize --verify' verifies the output before it is put in place");

@@ -11,6 +11,7 @@ struct checkpoints; // checkpoints.h
 // them. The rest is zero.
 struct verify_watch {
   struct verify_options options;
+  struct err refused; // the options do not fit: its beginning fails with this
   struct verify v;
   bool runs; // v was begun
   struct checkpoints *points;
