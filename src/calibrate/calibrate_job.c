@@ -26,17 +26,11 @@
 
 // ---- the model ----------------------------------------------------------------------------------
 
-// The stage, without an artifact that would stay.
 static int ask(void *ctx, const struct pass_question *q, struct pass_answer *answer,
                struct err *err) {
   struct calibrate_job *j = ctx;
-  struct json_out text = {0};
-  uint64_t read;
-  if (execution_choose_io(&j->exec, err)) return -1;
-  json_newline(&text); // instead of the head
-  const int rc = execution_stage_run(&j->exec, q, &text, &read, err);
-  answer->text = span_str(json_take(&text, &j->exec.arena));
-  return rc;
+  uint64_t read; // nobody asks for it
+  return execution_stage_answer(&j->exec, q, answer, &read, err);
 }
 
 static int take_passes(struct calibrate_job *j, struct err *err) {

@@ -19,16 +19,10 @@ void candidates_done(struct candidates *c) {
 
 // ---- measuring ---------------------------------------------------------------------------------
 
-// The stage, without an artifact that would stay: nothing is decided by it.
 static int ask(void *ctx, const struct pass_question *q, struct pass_answer *answer,
                struct err *err) {
   struct candidates *c = ctx;
-  struct json_out text = {0};
-  if (execution_choose_io(&c->exec, err)) return -1;
-  json_newline(&text); // instead of the head
-  const int rc = execution_stage_run(&c->exec, q, &text, &c->source_bytes_read, err);
-  answer->text = span_str(json_take(&text, &c->exec.arena));
-  return rc;
+  return execution_stage_answer(&c->exec, q, answer, &c->source_bytes_read, err);
 }
 
 static void note_row(void *ctx, const struct matmulnbits_measurement *x) {

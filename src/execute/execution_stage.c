@@ -152,8 +152,8 @@ static const struct stage_row *stage_named(const char *name) {
   return NULL;
 }
 
-int execution_stage_run(struct execution *exec, const struct pass_question *q,
-                        struct json_out *text, uint64_t *source_bytes_read, struct err *err) {
+static int run_stage(struct execution *exec, const struct pass_question *q, struct json_out *text,
+                     uint64_t *source_bytes_read, struct err *err) {
   const struct stage_row *row = stage_named(q->stage);
   const struct work_options work = {.jobs = exec->request->limits.jobs,
                                     .memory = exec->memory,
@@ -165,6 +165,16 @@ int execution_stage_run(struct execution *exec, const struct pass_question *q,
   const int rc = row->run(exec, q, &work, text, &stats, err);
   observer_end(exec->request->observer);
   *source_bytes_read = stats.source_bytes_read;
+  return rc;
+}
+
+int execution_stage_answer(struct execution *exec, const struct pass_question *q,
+                           struct pass_answer *out, uint64_t *source_bytes_read, struct err *err) {
+  struct json_out text = {0};
+  if (execution_choose_io(exec, err)) return -1;
+  json_newline(&text); // instead of the head
+  const int rc = run_stage(exec, q, &text, source_bytes_read, err);
+  out->text = span_str(json_take(&text, &exec->arena));
   return rc;
 }
 
@@ -211,7 +221,7 @@ static struct execution_stage *answer(struct execution *exec, const struct stage
   } else if (rc == 0 && !stage->artifact.text.at) {
     struct json_out text = {0};
     artifact_begin(&text, &request, stage->artifact.id);
-    rc = execution_stage_run(exec, q, &text, &stage->source_bytes_read, err);
+    rc = run_stage(exec, q, &text, &stage->source_bytes_read, err);
     if (rc == 0) rc = artifact_put(&stage->artifact, span_of(text.text, text.n), err);
     json_done(&text);
   } else if (rc == 0 && row->reads(stage->artifact.text, q)) {

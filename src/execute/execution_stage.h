@@ -20,13 +20,14 @@ struct execution_stage {
 
 // pass_env's ask; ctx is the job. Recorded in the edit log; the answer's text holds as long as the job.
 int execution_stage_ask(void *ctx, const struct pass_question *q, struct pass_answer *out,
-                  struct err *err);
+                        struct err *err);
 // edits' artifact: runs the recorded stage again. ERR_INPUT if it finds something else.
 int execution_stage_replay(void *ctx, const struct edit_artifact *a, struct err *err);
 
-// Runs the stage that the question names: the lines of its answer, behind an artifact's head.
-int execution_stage_run(struct execution *exec, const struct pass_question *q, struct json_out *text,
-                  uint64_t *source_bytes_read, struct err *err);
+// Answers without an artifact, for questions that decide nothing: nothing is stored, and the log has no line of it. The text
+// is in exec->arena.
+int execution_stage_answer(struct execution *exec, const struct pass_question *q,
+                           struct pass_answer *out, uint64_t *source_bytes_read, struct err *err);
 
 // What the plan says of them: a JSON array in exec->arena, or NULL without any.
 const char *execution_stage_artifacts(struct execution *exec);

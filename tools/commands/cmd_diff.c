@@ -37,7 +37,6 @@ static int check_memory(const struct diffing *x, const struct cli_args *args, st
 
 int cmd_diff(const struct cli_args *args, struct err *err) {
   const struct request_limits limits = cli_request_limits(args);
-  const struct cli_source io_name = cli_source(args, OPT_IO);
   struct diffing x = {
       .side = {{.path = cli_operand(args, "MODEL")}, {.path = cli_operand(args, "OTHER")}},
       .weights = weights_of(args),
@@ -48,7 +47,7 @@ int cmd_diff(const struct cli_args *args, struct err *err) {
                .memory = limits.memory,
                .mode = limits.io,
                .observer = &report_observer},
-      .io_name = io_name.s,
+      .io_name = limits.io_name,
       .began = machine_clock()};
   int rc = check_memory(&x, args, err);
   if (rc == 0) rc = diffing_load(&x, err);

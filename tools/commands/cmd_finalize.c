@@ -46,7 +46,6 @@ static void print(const struct cli_args *args, const struct planned *x, const st
 
 int cmd_finalize(const struct cli_args *args, struct err *err) {
   const char *key_file = cli_string(args, OPT_SIGN_KEY);
-  const struct cli_source io_name = cli_source(args, OPT_IO);
   const bool json = cli_flag(args, OPT_JSON);
   struct verify_options options;
   struct verify_staged verify = {0};
@@ -70,7 +69,6 @@ int cmd_finalize(const struct cli_args *args, struct err *err) {
                                .provenance = cli_string(args, OPT_PROVENANCE),
                                .key = key,
                                .verify = &verify};
-  r.limits.io_name = io_name.s;
   const struct verified *found = &verify.v.found;
   int rc = planned_open(&x, cli_operand(args, "PLAN"), STAGING_AS_LAST, &report_observer, err);
   if (rc == 0) {

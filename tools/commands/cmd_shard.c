@@ -53,7 +53,6 @@ static void print(const struct cli_args *args, const struct planned *x, const st
 
 int cmd_shard(const struct cli_args *args, struct err *err) {
   const volatile int *stop = stop_watch_member();
-  const struct cli_source io_name = cli_source(args, OPT_IO);
   struct member_request r = {.limits = cli_request_limits(args),
                              .stop = stop,
                              .source_folder = cli_string(args, OPT_SOURCE_DIR),
@@ -62,7 +61,6 @@ int cmd_shard(const struct cli_args *args, struct err *err) {
                              .index = cli_count(args, OPT_INDEX)};
   struct planned x;
   struct member part;
-  r.limits.io_name = io_name.s;
   int rc = planned_open(&x, cli_operand(args, "PLAN"), STAGING_AS_MEMBER, &report_observer, err);
   if (rc == 0 && (x.in_place || x.joined.sealed)) {
     x.in_place = true;

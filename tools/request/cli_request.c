@@ -16,23 +16,27 @@ static enum io_mode io_of(const struct cli_args *args) {
   return mode;
 }
 
+// The variable of the environment that a value is from, or the option.
+static const char *name_of(const struct cli_args *args, enum cli_option option, const char *typed) {
+  return args->value[option].inherited ? cli_variable(option) : typed;
+}
+
 struct request_limits cli_request_limits(const struct cli_args *args) {
   return (struct request_limits){.memory = cli_size(args, OPT_MEMORY),
                                  .jobs = cli_count(args, OPT_JOBS),
                                  .io = io_of(args),
-                                 .memory_name = "--memory",
-                                 .io_name = "--io"};
+                                 .memory_name = name_of(args, OPT_MEMORY, "--memory"),
+                                 .io_name = name_of(args, OPT_IO, "--io")};
 }
 
 struct request cli_request_reading(const struct cli_args *args, const struct request_source *source,
                                    struct observer *o) {
-  struct request r = {.command = cli_command_row(args->command)->name,
-                      .observer = o,
-                      .sources = source,
-                      .n_sources = 1,
-                      .allow_links = cli_flag(args, OPT_ALLOW_LINKS),
-                      .limits = cli_request_limits(args)};
-  return r;
+  return (struct request){.command = cli_command_row(args->command)->name,
+                          .observer = o,
+                          .sources = source,
+                          .n_sources = 1,
+                          .allow_links = cli_flag(args, OPT_ALLOW_LINKS),
+                          .limits = cli_request_limits(args)};
 }
 
 // Of an option that not all writing commands have.
@@ -124,10 +128,6 @@ static struct request_shown shown_of(const struct cli_args *args) {
       .json_indent = cli_request_indent(args)};
 }
 
-static const char *name_of(const struct cli_args *args, enum cli_option option, struct arena *a) {
-  return arena_string(a, span_str(cli_source(args, option).s));
-}
-
 void cli_request(struct request *r, const struct cli_args *args, const struct pipeline *pipeline,
                  struct observer *o, struct arena *a) {
   struct request_source *source = arena_zalloc(a, sizeof *source);
@@ -137,8 +137,6 @@ void cli_request(struct request *r, const struct cli_args *args, const struct pi
   source->path = cli_operand(args, "IN");
   *output = output_of(args, a);
   *r = cli_request_reading(args, source, o);
-  r->limits.memory_name = name_of(args, OPT_MEMORY, a);
-  r->limits.io_name = name_of(args, OPT_IO, a);
   r->command_line = cli_given_line(args, a);
   r->resume_command = cli_resume_command(args, a);
   r->outputs = output;

@@ -13,7 +13,7 @@ struct request cli_request_reading(const struct cli_args *args, const struct req
 // needs is in *a. Options of verification that do not fit are an error of the run.
 void cli_request(struct request *r, const struct cli_args *args, const struct pipeline *pipeline,
                  struct observer *o, struct arena *a);
-// The options that all have which read many bytes. Names are those of the command line.
+// The options of all commands that read many bytes.
 struct request_limits cli_request_limits(const struct cli_args *args);
 // Spaces of the indentation of a report on standard output: a command that may have many models prints lines.
 int cli_request_indent(const struct cli_args *args);
