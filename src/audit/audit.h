@@ -1,7 +1,7 @@
 // Are the files of a written model still what was written?
 //
 //   OUT.onnx | OUT.onnx.manifest.json
-//        │ an unfinished seal beside it? ──▶ ERR_RETRY before anything is read: nothing is whole yet
+//        │ an unfinished seal next to it? ──▶ ERR_RETRY before anything is read: no file is complete yet
 //        ▼
 //   OUT.onnx.sig (with a public key): by this key, and of this manifest?
 //        ▼
@@ -9,8 +9,8 @@
 //        ▼
 //   the .onnx is whole: are all files that it refers to in the manifest? (audit_files.c)
 //        ▼
-//   which tensors lie in the damaged ranges? (audit_tensors.c)
-//        │ nobody knows ──▶ which units of the file are whole
+//   which tensors are stored in the damaged ranges? (audit_tensors.c)
+//        │ not known ──▶ which units of the file are undamaged
 #ifndef WEIR_AUDIT_H
 #define WEIR_AUDIT_H
 
@@ -26,7 +26,7 @@ struct audit_request {
   struct observer *observer;
 };
 
-// Of a file with damage whose tensors nobody knows.
+// A damaged file whose tensors are not known.
 struct audit_left {
   const char *file;
   uint64_t units, whole;

@@ -1,14 +1,14 @@
-// From bytes to names. Who tells where tensors lie, and who tells which of them are damaged:
+// Names the tensors in damaged ranges. Where the places of tensors and the damaged ones come from:
 //
 //   .onnx     digests per tensor     places from       damaged is
-//   whole     none                   the .onnx         all that lies in a damaged range
+//   whole     none                   the .onnx         all in a damaged range
 //   whole     there                  the .onnx         what differs
 //   damaged   there                  the digests       what differs
-//   damaged   none                   the .onnx         all that still seems to lie there
-//   unreadable, and none             nobody
+//   damaged   none                   the .onnx         all that it still places there
+//   unreadable, and none             –                no tensor is named
 //
-// Data files are not opened by the load, since a damaged one may be short or gone. What a damaged
-// .onnx says is said to be that: a flipped bit may have changed a name or a place.
+// The load does not open data files, since a damaged one may be short or missing. A notice says when names come from a
+// damaged .onnx: a flipped bit may have changed a name or a place.
 #include "audit_tensors.h"
 
 #include "audit_companion.h"
@@ -28,7 +28,7 @@ static int by_name(const void *a, const void *b) {
   return strcmp(((const struct file_name *)a)->name, ((const struct file_name *)b)->name);
 }
 
-// The .onnx is not looked for by the name in the index, which is another one behind a link.
+// The name in the index may be that of a link's target, so the .onnx is compared by the given name.
 static struct file_name *names_of(const struct model *m, const char *onnx_name,
                                   struct arena *arena) {
   struct file_name *rows = arena_alloc(arena, (m->n_files + (size_t)1) * sizeof *rows);
@@ -87,7 +87,7 @@ static int load(struct model *m, const char *path, bool hurt, struct sources **s
 bool audit_found_meets(const struct audit_found *found, size_t n, const char *file, uint64_t off,
                        uint64_t len) {
   size_t low = 0, high = n;
-  while (low < high) { // the first that ends behind `off`
+  while (low < high) { // the first that ends after `off`
     const size_t mid = low + (high - low) / 2;
     const int by = strcmp(found[mid].file, file);
     if (by < 0 || (by == 0 && found[mid].off + found[mid].len <= off))

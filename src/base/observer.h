@@ -1,8 +1,8 @@
-// Who is told how work goes, and may interrupt it. Work below the command line prints nothing and knows no signals:
-// it calls an observer that it was given. NULL is one that nobody listens to and that never interrupts.
+// Callbacks for messages, progress and interruption. Code below the command line prints nothing and handles no signals: its
+// caller passes an observer. A NULL observer discards messages and never interrupts.
 //
-// Sentences have neither the line break at the end nor "warning:" in front; names from files in them went through
-// quote(). One piece of work at a time is shown as progress.
+// Sentences have no line break at the end and no "warning:" at the start. Names from files in them are quoted (quote). One
+// piece of work at a time shows progress.
 #ifndef WEIR_OBSERVER_H
 #define WEIR_OBSERVER_H
 
@@ -12,11 +12,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-// How far a piece of work is. `already`: the part that another process had done before.
+// Progress of a piece of work. `already`: the part that an earlier process did.
 struct work_told {
   uint64_t bytes_done, bytes_total, bytes_already;
-  double work_done, work_total, work_already; // bytes by what they cost (effort.h)
-  const char *tensor;                         // the name of the one that a worker is at, or NULL
+  double work_done, work_total, work_already; // cost of these bytes (effort.h)
+  const char *tensor;                         // that a worker processes now, or NULL
   const char *pieces; // the unit that is counted instead of bytes: "runs"; or NULL
 };
 
@@ -34,12 +34,12 @@ struct observer {
   // Also from worker threads, one call at a time.
   void (*tick)(void *ctx, const struct work_told *told);
   void (*end)(void *ctx);
-  // From now on an interruption would leave something: a flag that becomes nonzero when work is to stop (ERR_RETRY).
+  // Called before work that an interruption would leave unfinished. The flag becomes nonzero when work must stop (ERR_RETRY).
   const volatile int *(*stop)(void *ctx);
-  // A file that must not stay behind if the process is ended while it exists; `keep`: it may. The path stays valid between.
+  // If the process ends between the two calls, delete the file. The path is valid until `keep`.
   void (*remove)(void *ctx, const char *path);
   void (*keep)(void *ctx, const char *path);
-  // Bytes for standard output: of a file that is named "-". What fails there is known when the program ends.
+  // Bytes for standard output, for a file that is named "-". Errors are reported when the program ends.
   void (*data)(void *ctx, struct span bytes);
   void *ctx;
 };
@@ -51,7 +51,7 @@ void observer_say(struct observer *o, enum observer_kind kind, const char *fmt, 
 #define observer_hint(o, ...) observer_say(o, OBSERVER_HINT, __VA_ARGS__)
 
 void observer_begin(struct observer *o, const char *label);
-// Is anybody told how far work is?
+// Does it take progress?
 bool observer_ticks(const struct observer *o);
 // `observer` is a struct observer: the second fits the member tick of reread_work.
 void observer_tick(void *observer, const struct work_told *told);

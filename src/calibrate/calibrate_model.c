@@ -2,11 +2,11 @@
 //
 //   the small .onnx │ ModelProto{opset_import, graph{node… initializer… output…}}
 //
-// is the model with more nodes and outputs. The first part is written once; what comes behind it is cut off and written
-// anew for each session.
+// is the model with more nodes and outputs. The first part is written once; the rest is truncated and written
+// again for each session.
 //
-// The runtime reads external data from below one folder, which is here "/": the locations are the paths of the source's
-// files, wherever they lie, and of our own.
+// The runtime reads external data from below one folder, which is here "/": the locations are absolute paths of the source's
+// files and of our own.
 #include "calibrate_model.h"
 
 #include "fs.h"
@@ -39,7 +39,7 @@ struct calibrate_model {
   bool written, maps;
   const char *prefix; // of new names
   int64_t opset;
-  // What comes behind.
+  // The second part.
   struct plan literals;
   struct rope_pool pool;
   struct rope graph;
@@ -120,7 +120,7 @@ void calibrate_model_close(struct calibrate_model *c) {
   plan_free(&c->literals);
   plan_free(&c->plan);
   arena_free(&c->names);
-  struct arena arena = c->arena; // *c lies in it
+  struct arena arena = c->arena; // *c is stored in it
   arena_free(&arena);
 }
 
@@ -142,7 +142,7 @@ int calibrate_model_write(struct calibrate_model *c, struct err *err) {
   return rc;
 }
 
-// ---- what comes behind --------------------------------------------------------------------------
+// ---- the second part ----------------------------------------------------------------------------
 
 void calibrate_model_begin(struct calibrate_model *c) {
   rope_pool_free(&c->pool);

@@ -1,4 +1,4 @@
-// The second read. Of each value of a group lie in one piece of memory, which is kept as a whole behind every sample:
+// The second read. A group of values has one buffer, which is stored as a whole after every sample:
 //
 //   done │ counts of bins │ channels: sums of |x| (twice, see below), how many │ … the next value
 //
@@ -96,7 +96,7 @@ struct second {
   size_t kept_bytes;
   uint64_t done; // samples
   char name[32];
-  int tiles[2]; // files of tiles: behind sample s those of tiles[s % 2] are whole
+  int tiles[2]; // files of tiles: after sample s, tiles[s % 2] is complete
   const char **wanted;
   uint32_t n_wanted;
   bool loaded;
@@ -286,7 +286,7 @@ static int run_samples(struct second *s, struct err *err) {
   return calibrate_each_sample(c, kept, s->runs, run_sample, s, err);
 }
 
-// ---- what came of it ------------------------------------------------------------------------------
+// ---- results --------------------------------------------------------------------------------------
 
 static void find_means(struct second *s, const struct part *p, struct ranges_value *v) {
   const uint32_t n = s->c->seen[p->i].n_channels;

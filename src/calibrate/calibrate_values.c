@@ -3,9 +3,9 @@
 //   x ─▶ Conv ─▶ a ─▶ Reshape ─▶ b ─▶ MatMul ─▶ c ─▶ Div ─▶ d
 //   input        checked          same as a     checked     checked
 //
-// A NaN is lost in ReduceMin and ReduceMax of the runtime (whether one comes out depends on where it lies), so what could
-// bring one about is looked at for it (its sum). That is every value but what operators make that give
-// numbers wherever they are given numbers: an Add of two finite numbers is none, if perhaps an infinity, which is refused.
+// ReduceMin and ReduceMax of the runtime may drop a NaN, depending on its place, so a value that may have one is checked by its
+// sum. Outputs of operators that make no NaN from finite numbers are not checked: an Add of two finite numbers may be an
+// infinity, which is refused, but never a NaN.
 #include "calibrate_values.h"
 
 #include "weights.h"
@@ -79,7 +79,7 @@ static const char *op_of(const struct model *m, uint32_t node) {
 
 // ---- NaN ----------------------------------------------------------------------------------------
 
-// Is it a constant whose elements are at hand, and finite?
+// Is it a constant in memory with finite elements?
 static bool is_finite_constant(const struct model *m, uint32_t value) {
   struct model_constant c;
   struct span elements;
@@ -112,7 +112,7 @@ static bool reads_weight(const struct model *m, const struct model_node *n) {
   return weights_lead_to(m, model_input(m, n, 1));
 }
 
-// The axis, if the node contracts over one of its input 0 with a constant weight; else 0, which nobody does.
+// The axis, if the node contracts over one of its input 0 with a constant weight; else 0, which no such node has.
 static int32_t contracted(const struct model *m, uint32_t node) {
   const struct model_node *n = &m->nodes[node];
   if (!is_ours(m, node) || !reads_weight(m, n)) return 0;
@@ -186,7 +186,7 @@ static void add(struct walk *w, uint32_t value, uint32_t node) {
   w->v->place[value] = w->v->n_list;
 }
 
-// Names of what lies inside are for people: one name may stand in several bodies.
+// Names of values in subgraphs are for people: several bodies may have the same name.
 static void list_inside(struct walk *w) {
   const struct model *m = w->m;
   for (uint32_t g = 0; g < m->n_graphs; g++) {
@@ -234,7 +234,7 @@ void calibrate_values_free(struct calibrate_values *v) {
   arena_free(&v->arena);
 }
 
-// What is the same as another one stays behind it: a value whose type was not known is nobody's.
+// Drops values that cannot be measured. A value comes after the one that it equals, and none equals a dropped one.
 void calibrate_values_drop(struct calibrate_values *v) {
   struct arena scratch = {0};
   uint32_t *to = arena_alloc(&scratch, (v->n_list + (size_t)1) * sizeof *to), n = 0;

@@ -38,7 +38,7 @@ struct execution_output {
                         // would make
   bool made;            // `folder` was missing, and this run made it
   bool absent;          // OUT was left out
-  const char *asked;    // what this run reads beside the model (request_digest.h)
+  const char *asked;    // digest of other files that this run reads (request_digest.h)
   bool replace;         // --force or --inplace
   struct seal_refers refers;   // of the model that is there under its name
   const char *taken;           // the first of the names wanted for data files that was not free
@@ -107,9 +107,9 @@ struct execution_sizes {
   uint64_t planning_bytes; // the most that they held until then, and what stages answered
 };
 
-// What came of it.
+// Results.
 struct execution_outcome {
-  bool unwritten;     // nothing changed, and nobody asked for a copy
+  bool unwritten;     // nothing changed, and no copy was asked for
   const char *staged; // a plan for others: its folder, as a path
   struct run_stats stats;
   struct run_error *errors; // of what the run quantized; in the arena
@@ -226,15 +226,15 @@ int execution_prepare_plan(struct execution *exec, struct err *err);
 // the record of it; read: a record that anybody may have written (ERR_MODEL).
 void execution_layout_take(struct plan_layout *l, const struct request_layout *asked);
 void execution_layout_write(const struct plan_layout *l, struct json_out *j);
-// Names live in *a. ERR_MODEL for what is none.
+// Names are in *a. ERR_MODEL: it is not a layout.
 int execution_layout_read(struct plan_layout *l, const struct json_value *v, struct arena *a,
                           struct err *err);
 // Is that what execution_layout_write writes of some layout?
 bool execution_layout_is(struct span text);
 
 // execution_output.c. split fills dest_folder and onnx_name from out_path; open opens dest, and makes the
-// folder if it alone is missing. remove_folder: the one that open made, if nothing lies in it.
-// in: OUT may be a folder (one that is there, or with a slash behind its name); then the output lies in it
+// folder if it alone is missing. remove_folder: the one that open made, if it is empty.
+// in: OUT may be a folder (one that exists, or a name that ends with a slash); then the output is stored in it
 // under the name of the input. Of a run without --inplace that was given an output.
 const char *execution_output_in(const char *out, const char *in, struct arena *a);
 void execution_output_split(struct execution *exec);

@@ -1,7 +1,7 @@
-// What a run is asked for: sources, outputs, records, limits. Filled by whoever asks (the command line: cli_request.h),
-// checked by the run, and never changed by it. Strings and lists live as long as the run. Zero means "not asked for".
+// What a run is asked for: sources, outputs, records, limits. The command line fills it (cli_request.h); the run checks it and
+// never changes it. Strings and lists live as long as the run. Zero means "not asked for".
 //
-// Every command of today has one source and one output.
+// The lists have one source and one output today.
 #ifndef WEIR_REQUEST_H
 #define WEIR_REQUEST_H
 
@@ -12,12 +12,12 @@ struct side_inputs;      // side_inputs.h
 struct execution_watch;  // execution.h
 struct execution_render; // execution.h
 
-// Where the weights of an output go, over what is the usual, or recorded in an edit log.
+// Where the weights of an output are stored. It overrides the default and the layout of an edit log.
 struct request_layout {
   bool in_one_file;      // the weights inside the .onnx
   bool external;         // in one data file
   bool file_each;        // in a data file for each tensor
-  const char *data_file; // its name; "": the usual one; NULL: nothing said
+  const char *data_file; // its name; "": the default name; NULL: not given
   bool splits, thresholds, aligns;
   uint64_t split, threshold, align; // bytes
 };
@@ -28,17 +28,17 @@ struct request_source {
 
 struct request_output {
   const char *path; // of the .onnx
-  bool absent;      // nobody named one (a dry run): `path` is the source's
-  bool inplace;     // in the place of the source
-  bool replace;     // what is there, which inplace does anyway
+  bool absent;      // no output was given (a dry run): `path` is the source's
+  bool inplace;     // the output replaces the source
+  bool replace;     // the output may replace a file; inplace may in any case
   bool replace_readonly;
-  bool makes_folders; // all that are missing, not the last one alone
-  bool copies;        // also where nothing changed
+  bool makes_folders; // all missing folders, not only the last one
+  bool copies;        // also if no pass changed the model
   bool manifest, tensor_digests, hash_inputs;
   struct request_layout layout;
 };
 
-// Files of what was done, "-": standard output; NULL: not wanted.
+// Paths of records. "-": standard output; NULL: not asked for.
 struct request_records {
   const char *edit_log, *plan, *report_json, *report_html, *provenance;
   const char *artifacts; // a folder
@@ -47,43 +47,42 @@ struct request_records {
 struct request_limits {
   uint64_t memory;                   // bytes
   uint32_t jobs;                     // 0: as work_options
-  enum io_mode io;                   // IO_AUTO: not chosen
-  const char *memory_name, *io_name; // as the user calls them: "--memory"
+  enum io_mode io;                   // IO_AUTO: the run chooses
+  const char *memory_name, *io_name; // for messages: "--memory", or "WEIR_MEMORY"
 };
 
-// How the run is shown; it is read by renderers alone.
+// How the run is shown. The execution decides by it which renderers it calls.
 struct request_shown {
   bool json;       // the report on standard output
-  bool json_alone; // and no line after it, unless the command has one of its own
-  bool lines;      // for people: standard output is theirs
+  bool json_alone; // no lines after that report, unless the command has a line of its own
+  bool lines;      // for people, on standard output
   bool quiet;      // no lines
   bool verbose;    // a line for each step
-  bool plain;      // the report is another tool's, without what all reports have
-  int json_indent;
+  bool plain;      // the report has the command's members alone
+  int json_indent; // spaces
 };
 
 struct request {
   const char *command;        // "quantize"
-  const char *command_line;   // as it was given; NULL: not known
-  const char *resume_command; // the line that goes on with it
-  struct observer *observer;  // NULL: nobody
+  const char *command_line;   // quoted for a shell; NULL: not known
+  const char *resume_command; // the command line that resumes the run
+  struct observer *observer;  // NULL: none
   const struct request_source *sources;
   const struct request_output *outputs;
   uint32_t n_sources, n_outputs;
-  const char *edits,
-      *config; // files that are read beside sources, as far as they were named; or NULL
-  const struct side_inputs *given; // others, which passes read; NULL: there are none
-  const char *
-      reads; // digest of what decides the result beside the source (request_digest.h); NULL: not known
+  const char *edits;               // path of an edit log; NULL: none
+  const char *config;              // path of a pipeline file; NULL: none
+  const struct side_inputs *given; // files that passes read; NULL: none
+  // Digest of all other files that decide the result (request_digest.h). NULL: not known.
+  const char *reads;
   bool allow_links, dry_run, resume, fresh;
-  bool plans; // the plan is prepared for others to carry out, in so many shards (0: by its size)
-  uint32_t shards;
+  bool plans;      // prepare the plan for other processes
+  uint32_t shards; // of that plan; 0: by its size
   struct request_limits limits;
   struct request_records records;
   struct request_shown shown;
-  const struct execution_render *render; // its forms, for people and programs
-  const struct execution_watch
-      *watch; // who looks on, such as a verification (verify_watch.h); NULL: nobody
+  const struct execution_render *render; // renderers of the report, for people and programs
+  const struct execution_watch *watch;   // a verification (verify_watch.h); NULL: none
 };
 
 #endif

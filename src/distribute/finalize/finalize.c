@@ -56,7 +56,7 @@ static int complete_seal(struct planned *x, struct final *s, struct work_options
   return rc;
 }
 
-// --provenance, before anything is put in place. A file of the output's or the input's is none that may be written over.
+// --provenance, before anything is put in place. It must not replace a file of the output or the input.
 static int open_provenance(struct planned *x, struct final *s, struct err *err) {
   const char *path = s->r->provenance;
   const struct plan *p = &x->joined.plan;
@@ -123,7 +123,7 @@ static int put(struct planned *x, struct final *s, const struct work_options *wo
   if (rc) return -1;
   planned_count(x);
   if (x->missing) return refuse_missing(x, err);
-  rc = execute_plan_run(&c, &made, err); // nothing is left to make: a look at what was found
+  rc = execute_plan_run(&c, &made, err); // no unit is left to make: this checks the recorded errors
   if (rc == 0) rc = verify_staged_run(s->r->verify, x, &s->r->limits, s->r->source_folder, err);
   s->f->verified = rc == 0 && s->r->verify->wanted;
   if (rc == 0) {
@@ -162,8 +162,7 @@ static int put_in_place(struct planned *x, struct final *s, struct err *err) {
   return put(x, s, &work, err);
 }
 
-// The folder that knew how the output came about is gone, but for what a kill left of it. A statement that an earlier
-// call wrote is as good.
+// The staging folder is gone, except for files that a kill left. A statement that an earlier call wrote is accepted too.
 static int provenance_late(struct planned *x, struct final *s, struct err *err) {
   const char *path = s->r->provenance;
   if (!path || access(path, F_OK) == 0) return 0;
@@ -195,7 +194,7 @@ static int sign(struct final *s, struct planned *x, struct err *err) {
   s->f->signs = audit_target_of(s->f->model, &x->arena);
   const struct work_options work = {
       .jobs = s->r->limits.jobs, .observer = x->observer, .stop = s->r->stop};
-  s->f->trusted = 0; // whoever signs has read all of it
+  s->f->trusted = 0; // signing has read all files
   return sign_model(&s->f->signs, s->r->key, &work, &s->f->was, err);
 }
 

@@ -1,13 +1,13 @@
-// A report, and in a line behind it the digest of what is before:
+// A report, followed by a line with its digest:
 //
 //   {
 //     "schema": …
 //   }
 //   {"sha256":"9f86d08…"}
 //
-// Days may lie between the run that keeps it and the one that gives it out as its own, and by then nobody
-// else knows what was done: a report is believed whole or not at all. The digest is in the same file, since
-// seal.json goes first when the folder of a finished seal is removed, and the report is wanted then too.
+// A later run may publish the report days after the run that stored it, and has no other record of that run: it uses the
+// report only if the digest matches. The digest is in the same file, since seal.json is deleted first when the folder of a
+// finished seal is removed, and the report is needed then too.
 #include "kept_report.h"
 
 #include "arena.h"
@@ -106,7 +106,7 @@ static bool is_whole(struct span *text) {
   return true;
 }
 
-// Whoever alters one can make the check again: what is given out as JSON is JSON.
+// An altered file can have a matching digest, so a JSON report is parsed before it is published.
 static bool is_of_kind(struct span text, const char *name) {
   struct err ignored = {0};
   if (strcmp(name, STAGING_PAGE) == 0) return true;
