@@ -62,6 +62,15 @@ def test_without_io_uring_when_asked_for(tmp_path, one_layer):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("words", [["quantize", "MODEL", "out.onnx"], ["measure", "MODEL"], ["diff", "MODEL", "MODEL", "--weights", "values"]], ids=lambda words: words[0])
+def test_the_error_names_where_the_engine_was_asked_for(tmp_path, monkeypatch, one_layer, words):
+    """The option, or the variable of the environment: of commands that write and of those that only read."""
+    words = [{"MODEL": str(one_layer), "out.onnx": str(tmp_path / "out.onnx")}.get(word, word) for word in words]
+    assert "weir: error: --io=uring: " in run_without("io_uring_setup=EPERM", *words, "--io", "uring").stderr
+    monkeypatch.setenv("WEIR_IO", "uring")
+    assert "weir: error: WEIR_IO=uring: " in run_without("io_uring_setup=EPERM", *words).stderr
+
+
 def test_null_engine_writes_nothing_and_knows_the_digests(weir, tmp_path, one_layer, expected):
     """`--io null` prints the manifest of the files that it did not write."""
     done = weir("conv2matmul", one_layer, tmp_path / "out.onnx", "--io", "null", "--quiet")
