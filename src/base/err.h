@@ -1,4 +1,4 @@
-// Room: errors and their reasons, arenas, tables, spans, element types, digests, error figures, and weir's version.
+// Room: errors and their reasons, observers, arenas, tables, spans, element types, digests, and weir's version.
 //
 // How we fail. A function that can fail returns 0 or -1 and takes `struct err *` last; the error is
 // filled once, where the cause is seen, and passed on untouched.

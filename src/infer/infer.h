@@ -1,4 +1,4 @@
-// Room: inference: the type of every value before the model runs, its dims as expressions of the
+// Room: type and shape inference: the type of every value before the model runs, its dims as expressions of the
 // inputs' symbols, the elements of small values.
 //
 //   x float[1,128,t] ── Conv s=2 ──▶ float[1,256,(t + 1)//2] ── Shape ── Gather(2) ──▶ int64[] {(t + 1)//2}

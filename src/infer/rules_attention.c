@@ -1,4 +1,4 @@
-// Attention: heads are packed in the last dim, or have one of their own; caches of keys and values grow.
+// Rules of inference for attention: heads are packed in the last dim, or have one of their own; caches of keys and values grow.
 //
 //   result    the dims of the queries, with the last one of the values
 //   present   [B, heads of keys, past + new, size of a head]

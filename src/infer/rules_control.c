@@ -1,4 +1,4 @@
-// Operators with bodies, and sequences and optionals.
+// Rules of inference for operators with bodies, sequences and optionals.
 //
 //   If      both branches; what differs is not known, unless the condition is decided
 //   Loop    the body with the types that its carried values begin with. What it gives back must be what it

@@ -1,4 +1,4 @@
-// Operators that work element by element: types, broadcast, and their arithmetic on small values.
+// Rules of inference for operators that work element by element: types, broadcast, and their arithmetic on small values.
 //
 // A number of a small value is an expression over a whole divisor (infer_number). In floats that is
 // what shape arithmetic is computed in by exporters (a length divided by a stride, rounded down): it is

@@ -1,4 +1,4 @@
-// Operators that take apart, repeat, pick by index, or make something of a given size.
+// Rules of inference for operators that take apart, repeat, pick by index, or make something of a given size.
 #include "infer_rules.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-// Products of matrices: MatMul and what is like it, Gemm, Einsum.
+// Rules of inference for products of matrices: MatMul and what is like it, Gemm, Einsum.
 #include "infer_rules.h"
 
 // ---- MatMul --------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-// Operators of ai.onnx.ml, and those of ai.onnx that look at texts: rows of features, labels and scores.
+// Rules of inference for operators of ai.onnx.ml, and those of ai.onnx that look at texts: rows of features, labels and scores.
 #include "infer_rules.h"
 
 // As many as the attribute has; 0: absent.

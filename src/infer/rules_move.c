@@ -1,4 +1,4 @@
-// Operators that put elements elsewhere: the dims of what comes out, and the elements of small values.
+// Rules of inference for operators that put elements elsewhere: the dims of what comes out, and the elements of small values.
 //
 // A small value goes where its elements go: each rule says for every element of the result which element
 // of which input it is (a source), and one function copies. An element that is not known stays so.

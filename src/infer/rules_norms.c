@@ -1,4 +1,5 @@
-// Operators that give tensors back as large as they came, and others beside them: masks, means, deviations.
+// Rules of inference for operators that give tensors back as large as they came, and others beside them: masks, means,
+// deviations.
 #include "infer_rules.h"
 
 // The mask has the dims of the data.

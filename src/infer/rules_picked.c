@@ -1,5 +1,5 @@
-// Operators, most of them of com.microsoft, whose dims are those of inputs, attributes and small values, put together: a text
-// for each output says how.
+// Rules of inference for operators, most of them of com.microsoft, whose dims are those of inputs, attributes and small
+// values, put together: a text for each output says how.
 //
 //   "1.0 1.1 0.-1"      dims 0 and 1 of input 1, the last one of input 0
 //   "=0 2.1"            all dims of input 0, then one more

@@ -1,4 +1,4 @@
-// LSTM, GRU and RNN. With T steps, a batch B, D directions and H hidden ones:
+// Rules of inference for LSTM, GRU and RNN. With T steps, a batch B, D directions and H hidden ones:
 //
 //              X          Y              Y_h, Y_c
 //   layout 0   [T,B,I]    [T,D,B,H]      [D,B,H]

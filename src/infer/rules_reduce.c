@@ -1,4 +1,4 @@
-// Operators that reduce axes: what is left of the dims, and sums, products, extremes of small values.
+// Rules of inference for operators that reduce axes: what is left of the dims, and sums, products, extremes of small values.
 #include "infer_rules.h"
 
 // A reduction of the lists of elements.

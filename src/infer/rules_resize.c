@@ -1,4 +1,4 @@
-// Operators that sample a grid: Resize, Upsample, GridSample, AffineGrid.
+// Rules of inference for operators that sample a grid: Resize, Upsample, GridSample, AffineGrid.
 //
 // A dim becomes floor(d * scale), computed in float32. That is an expression where no float rounds: for
 // scales p/2^k with a small p. What part of the input is looked at (roi) does not change it.

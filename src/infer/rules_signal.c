@@ -1,4 +1,4 @@
-// Fourier transforms and what belongs to them, determinants, images.
+// Rules of inference for Fourier transforms and what belongs to them, determinants, images.
 #include "infer_rules.h"
 
 // A size that an input gives as its only element; NO_ID: it is not known.

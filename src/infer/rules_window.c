@@ -1,4 +1,5 @@
-// Operators that slide a window: convolutions, pooling, and what undoes them.
+// Rules of inference for operators that slide a window: the output shapes of convolutions (Conv), pooling, and what
+// undoes them.
 //
 // With e = (k - 1)*d + 1, the extent of the window, and pads b and e' along an axis of `in` elements:
 //

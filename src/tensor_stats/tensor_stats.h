@@ -1,4 +1,5 @@
-// Room: statistics of all elements of a tensor, found in one read and kept in a few numbers.
+// Room: statistics of all elements of a tensor, found in one read and kept in a few numbers: facts of constants, error
+// figures (figures.h), digests (content_hash.h), second moments (second_moments.h).
 //
 // Elements of plain numbers (dtype.h) can be looked at. They are seen as doubles (64-bit integers
 // are rounded to them, which keeps their order).

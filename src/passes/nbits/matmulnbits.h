@@ -1,4 +1,4 @@
-// Room: weights of MatMul, Gemm and Gather -> blockwise 2, 4 or 8 bit codes.
+// Room: the pass `quantize`: weights of MatMul, Gemm and Gather -> blockwise 2, 4 or 8 bit codes.
 //
 //   qoperator   MatMul(x, W)     -> com.microsoft.MatMulNBits(x, codes, scales[, zeros])
 //               Gemm(x, W, c)    -> MatMulNBits · [Mul alpha] · [Add c]

@@ -1,4 +1,4 @@
-// The pass optimize/fold-large: operators over constants become constants, of any size.
+// The pass optimize/fold-large, constant folding of any size: operators over constants become constants.
 //
 //   MatMul(x, Transpose(w))   ──▶   MatMul(x, w'), w' = transpose(w)
 //

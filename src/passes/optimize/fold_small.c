@@ -1,4 +1,4 @@
-// The pass optimize/fold-small: what inference has decided becomes a constant.
+// The pass optimize/fold-small, constant folding of small values: what inference has decided becomes a constant.
 //
 //   Shape(x [N,3,224]) ─ Gather(2) ─ Div(2) ─▶ s        s = int64[] {112}
 //

@@ -7,7 +7,8 @@
 //   {"of":{…recipe…}, …}            a line a question, in order
 //
 // To add a stage over the weights (a pass asks through pass_env.ask, and never reads; NULL: there are no weights):
-//   1. in base (figures.h, content_hash.h, tensor_stats.h): the struct of an answer, and the tensors that can be asked about;
+//   1. in src/tensor_stats (figures.h, content_hash.h, tensor_stats.h): the struct of an answer, and the tensors that can
+//      be asked about;
 //   2. measure_<stem>_run in src/stream/measure, over the team of measure_parts.h; its answer must not depend on the workers;
 //   3. a file here: an answer_form, and a function that asks. A question is a list of recipes and nothing else;
 //   4. a row in the table of execution_stage.c: name, words, check of its recipes (an edit log is untrusted), its functions;
@@ -24,7 +25,8 @@ struct answer_form {
   void (*write)(struct json_out *j, const void *row);
   bool (*read)(const struct json_value *line, void *row); // false: a member is missing
   size_t row_bytes;
-  bool pairs; // a question is two recipes: lists of n questions are twice as long, and a line has "by" behind "of"
+  // A question is two recipes: lists of n questions are twice as long, and a line has "by" behind "of".
+  bool pairs;
 };
 
 // The lines behind the head: what was found of n recipes.

@@ -1,4 +1,4 @@
-// Room: rules: rewrites that are one line each, run to a fixpoint over every graph, subgraph and
+// Room: the rewrite engine: rules of one line each, run to a fixpoint over every graph, subgraph and
 // function body of a model.
 //
 //   tidy/mul-one exact : Mul(x,1)@o -> expand(x,o) ;

@@ -1,5 +1,5 @@
-// Folds every operator over constants into a constant, as rules_fold.c does with the operators in results of rules. It
-// needs no rule.
+// Constant folding without a rule: every operator over constants becomes a constant, as rules_fold.c does with the
+// operators in results of rules.
 //
 //   w [512,256] ── Transpose ──▶ t ── MatMul        t' = transpose(w)      a recipe: no weight is read
 //

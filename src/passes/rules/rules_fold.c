@@ -1,4 +1,5 @@
-// Operators over constants become constants: what each is, in steps (rules_steps.c) of one recipe.
+// Constant folding: operators over constants become constants. Here is what each operator is, in steps (rules_steps.c)
+// of one recipe.
 //
 //   ReduceMean(w, axes)   ──▶   sum(w) ÷ how many
 //   Clip(w, low, high)    ──▶   min(max(w, low), high)

@@ -1,5 +1,6 @@
 // Room: the compiler of rules: texts in the language of README.md (the folder above) become a book of tables
-// (rules_tables.h), in memory. It runs while weir is built, on the house's own files, and while weir runs, on a user's.
+// (rules_tables.h), in memory. It compiles a user's files while weir runs. The house's own files are compiled by
+// compile_rules.py while weir is built; test_rules_compiler.py compares the two compilers.
 //
 //   text ─▶ statements, tokens (compile_text.c) ─▶ trees (compile_trees.c)
 //        ─▶ every name bound, every kind right, every operator known (compile_check.c)

@@ -1,4 +1,5 @@
-// What compile_rules.py makes of *.rules: constant tables, and programs of 16-bit words over them.
+// What the compilers make of rules: constant tables, and programs of 16-bit words over them. compile_rules.py writes
+// those of the house's book as C when weir is built; rules_compile.h makes those of a user's files in memory.
 //
 // A rule is three programs (pattern, condition, result) and a table of cells: `for F in Add Mul` is
 // a table of two rows, `{F}` a column of it. A word with RULES_COLUMN set is a column, to be looked

@@ -1,4 +1,5 @@
-// Files of rules as one C file of constant tables, for the build:
+// Files of rules as one C file of constant tables, as compile_rules.py writes it: test_rules_compiler.py compares the
+// two. The build of weir uses compile_rules.py.
 //
 //   rules_compiler --name BOOK [--catalogue] -o OUT.c FILE.rules...
 //
