@@ -3,8 +3,8 @@
 //   execution_open ──▶ (the command's edits) ──▶ execution_prepare_plan ──▶ execute_plan ──▶ commit
 //   └──────────────── execution_prepare.c ───────────────────────┘
 //
-// What carries out a plan and what puts its output in place know nothing of a job: they are given
-// what they need, as another process could be. A dry run ends after the plan, with a look ahead at
+// What carries out a plan and what puts its output in place know nothing of an execution: they are
+// given what they need, as another process could be. A dry run ends after the plan, with a look ahead at
 // what would refuse the rest (execution_dry_run.c).
 #include "execution.h"
 

@@ -68,7 +68,7 @@ struct execution_watch {
               struct err *err); // so is every unit
   // The output is in `folder`, under its final names; next it is put in place.
   int (*commit)(void *ctx, struct execution *exec, const char *folder, struct err *err);
-  void (*end)(void *ctx); // of the job, also after a failure
+  void (*end)(void *ctx); // of the execution, also after a failure
   void *ctx;
 };
 
@@ -183,7 +183,7 @@ struct execution {
 // A file without a name where the system keeps large temporary files ($TMPDIR, else /var/tmp), or -1. ctx: not looked at.
 int execution_unnamed_file(void *ctx);
 
-// Opens everything and loads IN. On failure nothing stays open and nothing was written.
+// execution_prepare.c. Opens everything and loads IN. On failure nothing stays open and nothing was written.
 int execution_open(struct execution *exec, const struct request *request, struct err *err);
 // Starts the edit log. `command` and `options` (a JSON object) name what makes the edits.
 int execution_begin_edits(struct execution *exec, const char *command, const char *options,
@@ -200,7 +200,7 @@ const struct run_report *execution_report(struct execution *exec);
 void execution_report_take_digests(struct execution *exec, const struct staging *st);
 // A step of the pipeline begins: for who looks on.
 void execution_step(struct execution *exec, uint32_t step);
-// All of it: opens a job, lets `edit` begin and make its edits, finishes and closes; or completes the
+// All of it: opens an execution, lets `edit` begin and make its edits, finishes and closes; or completes the
 // seal of an interrupted run (execution_finish_seal).
 int execution_command(const struct request *request,
                       int (*edit)(struct execution *exec, void *ctx, struct err *err), void *ctx,
@@ -242,7 +242,7 @@ void execution_output_split(struct execution *exec);
 int execution_output_check_link(const char *folder, struct arena *a, struct err *err);
 int execution_output_open(struct execution *exec, struct err *err);
 void execution_output_remove_folder(struct execution *exec);
-// Asks the model that is replaced for its data files. Before the job's own model is loaded: the index of one is in memory at a time.
+// Asks the model that is replaced for its data files. Before the execution's own model is loaded: the index of one is in memory at a time.
 void execution_output_ask_old(struct execution *exec);
 // Is there something under the output's name, and what?
 bool execution_output_there(const struct execution *exec, struct stat *st);
@@ -252,7 +252,7 @@ int execution_output_check_name(const struct execution *exec, struct err *err);
 int execution_output_check(const struct execution *exec, struct err *err);
 int execution_output_check_data(const struct execution *exec, struct err *err);
 int execution_output_check_locations(const struct execution *exec, struct err *err);
-// plan_layout's name_taken; ctx is the job.
+// plan_layout's name_taken; ctx is the execution.
 bool execution_output_taken(void *ctx, const char *name);
 // Is there a model to be replaced that not everybody may read?
 bool execution_output_is_closed(const struct execution *exec);
@@ -301,7 +301,7 @@ bool execution_wants_report(const struct request *r);
 
 // execution_files.c. Is it a file of the input's, or one that the command reads beside it (a log, a pipeline)?
 bool execution_reads(const struct execution *exec, const struct stat *st);
-// Is a file of that name in the folder one that the job writes?
+// Is a file of that name in the folder one that the execution writes?
 bool execution_writes(const struct execution *exec, int folder, const char *name);
 // ERR_USAGE if --edit-log, --plan-out, --report-json, --report-html or --provenance would write over a file that is read, one of
 // the output's (as far as its names are known: all of them once planned), or one another's.

@@ -1,4 +1,4 @@
-// The files that a job writes beside its outputs: the edit log, the plan, the reports.
+// The files that a run writes beside its outputs: the edit log, the plan, the reports.
 //
 // How one is written: record_file.c. Their paths are the user's, and a slip of the shell's completion may name a model's own files:
 // those are looked for before anything is opened for writing, the input's by inode, the output's by

@@ -99,7 +99,7 @@ static void cannot_make(struct execution *exec, const char *folder, int errnum, 
 }
 
 // The nearest folder that can be opened stands in for the output's own. What the run would not get
-// over is noted: it makes one folder, or (--output-dir, before the job) all that are missing.
+// over is noted: it makes one folder, or (--output-dir, before the execution) all that are missing.
 static int open_above(struct execution *exec, struct err *err) {
   const char *own = exec->out.folder;
   const bool makes_all = exec->wanted->makes_folders;
@@ -178,7 +178,8 @@ int execution_output_check(const struct execution *exec, struct err *err) {
     return err_hint(err, "choose another output");
   }
   if (!S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode)) {
-    err_set(err, ERR_USAGE, "the output '%s' exists and is not a file", quote_str(exec->out.path).s);
+    err_set(err, ERR_USAGE, "the output '%s' exists and is not a file",
+            quote_str(exec->out.path).s);
     return err_hint(err, "give the name of a file, such as a new one in that folder");
   }
   if (check_writable(exec, exec->out.onnx_name, &st, err)) return -1;
@@ -212,7 +213,8 @@ static bool is_to_replace(const struct execution *exec) {
 }
 
 void execution_output_ask_old(struct execution *exec) {
-  if (is_to_replace(exec)) seal_refers_ask(&exec->out.refers, exec->out.folder, exec->out.onnx_name);
+  if (is_to_replace(exec))
+    seal_refers_ask(&exec->out.refers, exec->out.folder, exec->out.onnx_name);
 }
 
 // Names that nobody chose: those of tensors may be names of what lies beside the model, or in the staging folder.
@@ -230,8 +232,8 @@ bool execution_output_taken(void *ctx, const char *name) {
   if (exec->layout.each && is_reserved(exec, name)) return true;
   if (exec->out.folder_is_above || fstatat(exec->out.dest, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
     return false;
-  if (is_to_replace(exec) &&
-      seal_may_replace(&exec->out.refers, exec->out.dest, exec->out.folder, exec->out.onnx_name, name))
+  if (is_to_replace(exec) && seal_may_replace(&exec->out.refers, exec->out.dest, exec->out.folder,
+                                              exec->out.onnx_name, name))
     return false;
   if (!exec->out.taken) exec->out.taken = arena_string(&exec->arena, span_str(name));
   if (sources_find_inode(exec->sources, st.st_dev, st.st_ino) != NO_ID)

@@ -37,7 +37,7 @@ void execution_begin_reading(struct execution *exec, const struct request *reque
   edits_init(&exec->edits, &exec->model, &exec->recipes);
 }
 
-// A job of this request, with nothing opened.
+// An execution of this request, with nothing opened.
 static void begin(struct execution *exec, const struct request *request) {
   const struct request_output *wanted = &request->outputs[0];
   execution_begin_reading(exec, request, request->sources[0].path);

@@ -180,7 +180,7 @@ int execution_stage_answer(struct execution *exec, const struct pass_question *q
 
 // ---- a question --------------------------------------------------------------------------------
 
-// The stage, run or found again, in the job's list; NULL if it failed.
+// The stage, run or found again, in the execution's list; NULL if it failed.
 static struct execution_stage *answer(struct execution *exec, const struct stage_row *row,
                                       const struct pass_question *q, struct err *err) {
   const bool keeps = !exec->request->dry_run;
@@ -257,7 +257,7 @@ int execution_stage_ask(void *ctx, const struct pass_question *q, struct pass_an
   struct edit_artifact line = {.stage = stage->name, .of = q->of, .n = q->n};
   memcpy(line.sha256, stage->sha256, sizeof line.sha256);
   edit_artifact(&exec->edits, &line);
-  out->text = stage->artifact.text; // held by the artifact until the job ends
+  out->text = stage->artifact.text; // held by the artifact until the execution ends
   memcpy(out->sha256, stage->sha256, sizeof out->sha256);
   return 0;
 }

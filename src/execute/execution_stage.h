@@ -13,12 +13,12 @@ struct execution_stage {
   uint8_t sha256[DIGEST_BYTES];
   uint64_t source_bytes_read;
   bool resumed; // found, not made
-  bool taken;   // of what somebody kept (job.kept)
+  bool taken;   // of what somebody kept (execution.kept)
   bool asked;   // since the edits were begun
   struct execution_stage *next;
 };
 
-// pass_env's ask; ctx is the job. Recorded in the edit log; the answer's text holds as long as the job.
+// pass_env's ask; ctx is the execution. Recorded in the edit log; the answer's text holds as long as the execution.
 int execution_stage_ask(void *ctx, const struct pass_question *q, struct pass_answer *out,
                         struct err *err);
 // edits' artifact: runs the recorded stage again. ERR_INPUT if it finds something else.

@@ -407,7 +407,7 @@ static void conclude(const struct execution *exec, struct rank *k,
   if (k->n_rows) qsort(k->rows, k->n_rows, sizeof *k->rows, by_cost);
 }
 
-// The files of the model as the job has them, and companions behind them.
+// The files of the model as the execution has them, and companions behind them.
 static int open_sources(struct asking *a, struct err *err) {
   const struct sources_options how = {.allow_links = a->exec->request->allow_links};
   const struct sources *of = a->exec->sources;

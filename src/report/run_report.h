@@ -1,12 +1,12 @@
 // Room: the report of a run: collected once, and rendered as lines, JSON and a page.
 //
-//   job, passes, model, units ──execution_report──▶ struct run_report ──▶ lines for people   execution_report.c, render_passes.c
-//                                                                 ──▶ JSON               execution_report.c, render_passes_json.c
-//                                                                 ──▶ a page             tools/render/html
+//   execution, passes, model, units ──execution_report──▶ struct run_report ──▶ lines    render_run.c, render_passes.c
+//                                                                           ──▶ JSON     render_run.c, render_passes_json.c
+//                                                                           ──▶ a page   tools/render/html
 //
-// A command that is no job (verify) fills what it knows of one; pages leave out what is not there.
+// A command that is no execution (verify) fills what it knows of one; pages leave out what is not there.
 //
-// To report more: a member here, filled by execution_report, then shown in each of the three. To add a section to the
+// To report more: a member here, filled by execution_report, then shown in each of the three (lines and JSON: tools/render/runs). To add a section to the
 // page: the head of tools/render/html/html_parts.h.
 #ifndef WEIR_RUN_REPORT_H
 #define WEIR_RUN_REPORT_H
@@ -53,7 +53,7 @@ struct run_digests {
   const char *output;              // that the manifest gives the output
 };
 
-// Zero-initialize; run_report_free frees. Texts live as long as the job, or in the arena.
+// Zero-initialize; run_report_free frees. Texts live as long as the execution, or in the arena.
 struct run_report {
   const char *command;      // "quantize"
   const char *command_line; // as it was given, quoted for a shell; NULL: not known

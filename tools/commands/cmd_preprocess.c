@@ -13,7 +13,7 @@
 
 enum { SHOWN = 20, VERBOSE_ALL = 3 };
 
-// A job's ctx is its pass_edits.
+// The ctx of the execution's forms is its pass_edits.
 struct preprocessing {
   struct pass_edits pj;
   uint32_t verbose;

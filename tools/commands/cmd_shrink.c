@@ -1,9 +1,9 @@
 // weir shrink: the pass of that name over many models, with the names of outputs and the skips of
 // ONNX Shrink Ray.
 //
-//   IN…  ──shrink_inputs──▶ one row a model: in, out ──▶ each a job of its own, one after the other
+//   IN…  ──shrink_inputs──▶ one row a model: in, out ──▶ each an execution of its own, one after the other
 //
-// A job is what any writing command does with a line of one IN and --output OUT, so each model gets
+// An execution is what any writing command does with a line of one IN and --output OUT: each model gets
 // its row as such a line. What one model refuses does not keep the others from being written: its
 // error is said, the first error's exit code ends the command, and the last line counts what became
 // of them. A signal ends it at once. Documents (--json) are lines, one a model, also for one that

@@ -36,10 +36,10 @@ void pass_edits_free(struct pass_edits *pj);
 
 // A line for each target: what it sets.
 void pass_edits_tell_targets(struct pass_edits *pj);
-// What passes are given of a job; sites and warnings go to *pj, and warnings are printed as they come.
+// What passes are given of an execution; sites and warnings go to *pj, and warnings are printed as they come.
 struct pass_env pass_edits_env(struct pass_edits *pj, struct execution *exec);
 
-// Before the job is opened: the steps fit each other, the files that their options name are read, and targets are told of.
+// Before the execution is opened: the steps fit each other, the files that their options name are read, and targets are told of.
 int pass_edits_check(struct pass_edits *pj, struct err *err);
 // Between execution_open and execution_finish, for execution_command: ctx is the pass_edits, which was checked. Begins the edit log, runs the steps
 // (pass_run.h).

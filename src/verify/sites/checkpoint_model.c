@@ -47,7 +47,7 @@ void checkpoint_model_remove(int folder, const struct checkpoint_model *m) {
     (void)unlinkat(folder, m->files[i], 0);
 }
 
-// from, job: whose files must stay as they are; NULL: the folder is one for such models alone.
+// from, exec: whose files must stay as they are; NULL: the folder is one for such models alone.
 static int write_edited(const struct checkpoint_edited *x, const struct checkpoint_source *from,
                         const struct execution *exec, int fd, const char *name,
                         struct checkpoint_model *out, struct arena *a, struct err *err) {
@@ -67,15 +67,16 @@ static int write_edited(const struct checkpoint_edited *x, const struct checkpoi
   return rc;
 }
 
-int checkpoint_model_write_edited(const struct checkpoint_edited *x, const char *folder, int fd, const char *name,
-                        struct checkpoint_model *out, struct arena *a, struct err *err) {
+int checkpoint_model_write_edited(const struct checkpoint_edited *x, const char *folder, int fd,
+                                  const char *name, struct checkpoint_model *out, struct arena *a,
+                                  struct err *err) {
   *out = (struct checkpoint_model){.path = arena_printf(a, "%s/%s", folder, name)};
   return write_edited(x, NULL, NULL, fd, name, out, a, err);
 }
 
-int checkpoint_model_write(const struct checkpoint_source *from, uint32_t group, const char *folder, int fd,
-                       const char *name, struct checkpoint_model *out, struct arena *a,
-                       struct err *err) {
+int checkpoint_model_write(const struct checkpoint_source *from, uint32_t group, const char *folder,
+                           int fd, const char *name, struct checkpoint_model *out, struct arena *a,
+                           struct err *err) {
   struct verify_replay x;
   *out = (struct checkpoint_model){.path = arena_printf(a, "%s/%s", folder, name)};
   int rc = verify_replay_open(&x, from->request, from->model, from->log, group, true, NULL, err);

@@ -19,7 +19,7 @@ struct checkpoint_source {
   uint64_t memory;
   const struct execution
       *of; // whose files must stay as they are; NULL: the folder is one for such models alone
-  const struct pipeline *pipeline; // of that job
+  const struct pipeline *pipeline; // of that execution
 };
 int checkpoint_model_write(const struct checkpoint_source *from, uint32_t group, const char *folder,
                            int fd, const char *name, struct checkpoint_model *out, struct arena *a,

@@ -18,7 +18,7 @@ struct verify_watch {
 };
 
 // Its beginning starts the runtime (ERR_USAGE, ERR_RUNTIME); its commit is ERR_FAIL where the output is not the same, or
-// that could not be found out. *x lives as long as the job.
+// that could not be found out. *x lives as long as the execution.
 struct execution_watch verify_watch(struct verify_watch *x);
 
 #endif

@@ -6,7 +6,7 @@
 #include "html_out.h"
 #include "run_report.h"
 
-// Parts of which *r knows nothing are left out: of weir verify, which is no job, the verification is there, the command
+// Parts of which *r knows nothing are left out: of weir verify, which is no execution, the verification is there, the command
 // and the names. The same report gives the same page; seconds and memory in it are of the run.
 void html_page(const struct run_report *r, struct span_sink sink);
 

@@ -1,4 +1,4 @@
-// What passes did, for people: three texts that execution_report.c makes lines of.
+// What passes did, for people: three texts that render_run.c makes lines of.
 //
 //   did    6 Conv rewritten as MatMul, 25 weights quantized to 4 bits in blocks of 32
 //   worst  /layers.17/feed_forward1/linear2/MatMul  21.2 dB  (usual for 4 bits: about 21)
