@@ -1,6 +1,6 @@
 // Messages as bytes. The rows of frame_messages.def become tables of fields, which one encoder and one decoder walk:
 //
-//   struct frame ──frame_encode──▶ head, body ──(pipe)──▶ frame_head, frame_decode ──▶ struct frame
+//   struct frame ──frame_encode──▶ head, body ──(socket)──▶ frame_head, frame_decode ──▶ struct frame
 //
 // The decoder keeps a cursor over the body that remembers the first thing that was wrong; behind it all reads give
 // zeros, so that checks stand where lists begin and where the message ends. No count makes it ask for more memory

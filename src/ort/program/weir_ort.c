@@ -1,5 +1,6 @@
-// weir-ort: the only program of the house that opens ONNX Runtime's library, started by weir (src/verify/runtime/runtime.c) and
-// spoken to over a pipe (docs/weir-ort.md).
+// weir-ort: the only program of the house that opens ONNX Runtime's library, started by weir
+// (src/verify/runtime/runtime_process.c) and spoken to over its standard input and output, which are a socket there
+// (docs/weir-ort.md).
 //
 //   0   requests        moved away, so that what the runtime or a custom operator prints to stdout
 //   1   answers         lands on stderr and not among the answers

@@ -1,4 +1,5 @@
-// Room: verification of whole models. verify_models.c describes it; here is what its files share.
+// Room: verification of whole models. verify_models.c describes it; here is what its files share. Callers use verify.h,
+// which declares verify_models.
 #ifndef WEIR_VERIFY_MODELS_H
 #define WEIR_VERIFY_MODELS_H
 

@@ -1,4 +1,5 @@
-// Sums of products of 8 bits that this processor does not hold.
+// Sums of products of 8 bits that this processor cuts off at 16 bits (saturation), which the comparison of a site must
+// not blame on a pass. The files of src/verify/cut have another sense of the word: they cut a site out of a model.
 #ifndef WEIR_SITE_CUTS_H
 #define WEIR_SITE_CUTS_H
 

@@ -1,8 +1,9 @@
 // Room: verification: a model and its result run on the same inputs and are compared, whole or site by site.
 //
 //   verify_begin    the runtime is found and started: without it nothing else begins (ERR_RUNTIME)
-//   verify_models   both models, one after the other, on every case
-//   verify_sites    what each group of edits changed, cut out of both models (sites.h)
+//   verify_models   both models, one after the other, on every case (in src/verify/models)
+//   verify_sites    what each group of edits changed, cut out of both models (sites.h; in src/verify/sites)
+//   verify_judge    the verdict: did anything fail, and was enough looked at?
 //   verify_end
 //
 // What is found goes to a struct verified, which renderers show.
@@ -88,7 +89,7 @@ struct verify {
   bool loses;      // a pass that made the result of whole models stores less or quantizes
   bool knows;      // all passes that made it: the models are not asked what was lost
   bool rounds;     // with `knows`: one of them computes sums in another order
-  FILE *log;       // of a job: the lines of its edit log (verify_watch.h); NULL
+  FILE *log;       // of an execution: the lines of its edit log (verify_watch.h); NULL
   const char *log_path;
   const char *lacking; // an operator of the source that no runtime has (verify_import.h); NULL
   bool imports; // a source of whole models that lacks one is imported, without edits that say how

@@ -1,4 +1,4 @@
-// What two results are compared by where the user does not say.
+// The default tolerances: the bounds that two results are compared by where the user does not say.
 //
 //   equal                     passes that move elements and compute nothing new (exact, zero)
 //   relative, by type         passes that compute the same in another order (rounding, finite), and those that move the
