@@ -13,7 +13,7 @@
 // edit kinds: node.add node.remove node.move node.rename node.set_input node.set_output node.set_attr
 //   tensor.add tensor.replace tensor.remove value.rename value.retype value.say_range
 //   value.replace_uses graph.add_input graph.remove_input graph.set_output subgraph.add function.add function.remove function.opset
-//   opset ir_version metadata group artifact look source
+//   opset ir_version metadata group artifact look source see (edit_kinds.def)
 #ifndef WEIR_EDIT_H
 #define WEIR_EDIT_H
 

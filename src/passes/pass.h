@@ -131,7 +131,7 @@ struct pass_env {
   // what its plan then had; below 0: too few. NULL: nobody knows yet.
   const int64_t *overcount;
   struct model_types *types; // what passes and inference noted so far; NULL: of this pass only
-  // What inference found (infer.h), from the first pass on that infers; the driver infers what is new behind each
+  // What inference found (infer.h), from the first pass on that infers; pass_run.c infers what is new behind each
   // pass and gives it back in the end. NULL: none has. A pass that infers sets it, and frees the one before.
   struct infer *infer;
   bool keeps_declared; // a pass was told to keep declarations that are wrong
@@ -257,9 +257,9 @@ struct pass {
   const struct pass_option *options;
   uint32_t n_options;
   size_t options_bytes;
-  const char
-      *stores; // what it makes of weights, in the closing line: "quantized", "cast"; NULL: it
-      // stores none in another form. quant_error_check.c checks each element, if dequant_expr.c knows the form
+  // What it makes of weights, in the closing line: "quantized", "cast"; NULL: it stores none in another
+  // form. quant_error_check.c checks each element, if dequant_expr.c knows the form.
+  const char *stores;
   bool
       activations; // it quantizes activations too, by ranges that were found before: how near the result is depends on
   // what it is given

@@ -1,5 +1,5 @@
-// How far a piece of work has come, as a line for people or an event for programs; see report.h for who
-// prints it.
+// How far a piece of work has come, and the remaining time (ETA), as a line for people or an event for
+// programs; see report.h for who prints it.
 #ifndef WEIR_PROGRESS_H
 #define WEIR_PROGRESS_H
 

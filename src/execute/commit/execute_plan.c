@@ -2,7 +2,7 @@
 //
 // What is left of a run that failed: nothing, unless going on with it makes sense (a signal, a full
 // disk, an I/O error). Then the staging folder stays, and its size and the command to resume are
-// said. The null engine writes nothing, so nothing of it is ever left.
+// said: that command, given again, plans the same and makes the units without a record. The null engine writes nothing, so nothing of it is ever left.
 #include "execute_plan.h"
 
 #include "shell_words.h"
@@ -15,8 +15,8 @@ static struct reread_work check_as(const struct work_options *work) {
       .jobs = work->jobs, .stop = work->stop, .tick = observer_tick_bytes, .ctx = work->observer};
 }
 
-int execute_plan_check_units(const struct execute_plan *c, struct executed_plan *made, enum staging_which which,
-                          struct err *err) {
+int execute_plan_check_units(const struct execute_plan *c, struct executed_plan *made,
+                             enum staging_which which, struct err *err) {
   const struct reread_work work = check_as(&c->work);
   struct staging_checked checked;
   const int rc = staging_check_units(&made->st, c->plan, which, &work, &checked, err);
@@ -41,14 +41,15 @@ int execute_plan_check_units(const struct execute_plan *c, struct executed_plan 
 }
 
 int execute_plan_check_seal(const struct work_options *work, const struct staging *st,
-                         struct err *err) {
+                            struct err *err) {
   const struct reread_work check = check_as(work);
   const int rc = seal_check(st, &check, err);
   observer_end(work->observer);
   return rc;
 }
 
-int execute_plan_prepare(const struct execute_plan *c, struct executed_plan *made, struct err *err) {
+int execute_plan_prepare(const struct execute_plan *c, struct executed_plan *made,
+                         struct err *err) {
   char note[1024] = "";
   *made = (struct executed_plan){.how = STAGING_FRESH};
   const int rc =

@@ -216,8 +216,8 @@ static uint32_t put_weight(struct rewriting *w) {
 
 // ---- the flat form's shapes --------------------------------------------------------------------
 
-// Does what is declared of x follow? A number that an exporter wrote about one run does not, and the driver takes it
-// back then: a Shape of x is folded by it in ONNX Runtime. What the pass made itself is declared by it. Only what is declared
+// Does what is declared of x follow? A number that an exporter wrote about one run does not, and pass_run.c takes
+// it back then: a Shape of x is folded by it in ONNX Runtime. What the pass made itself is declared by it. Only what is declared
 // makes a shape static. The channels do not count.
 static bool is_sure(struct rewriting *w) {
   struct infer *facts = kit_facts(&w->k);

@@ -1,7 +1,7 @@
 // Room: functions for the operators of onnx_passes.ops.
 //
 // No runtime has these operators: a model that uses them carries functions that say what they compute
-// (custom_ops_text.c). Passes just make the nodes; the driver completes the model when all have run.
+// (custom_ops_text.c). Passes just make the nodes; pass_run.c completes the model when all have run.
 #ifndef WEIR_CUSTOM_OPS_H
 #define WEIR_CUSTOM_OPS_H
 

@@ -135,7 +135,7 @@ struct infer *kit_infer(struct kit *k);
 struct infer *kit_facts(struct kit *k);
 void kit_infer_more(struct kit *k);
 // Where a pass inferred: takes back declared dims that are wrong (infer_misdeclared), with one warning that names the
-// first value. Nothing where a pass was told to keep them. The driver calls it behind the last
+// first value. Nothing where a pass was told to keep them. pass_run.c calls it behind the last
 // pass; so does a pass that forgets what was inferred.
 int kit_drop_misdeclared(struct pass_env *env, struct err *err);
 // Takes back what is declared of a value in a function, which may have other dims in each call. Inputs and outputs of graphs there keep

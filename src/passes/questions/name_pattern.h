@@ -2,6 +2,9 @@
 //
 //   /layers/*/MatMul     a glob on the whole name: * ? [a-z] and backslash; * passes slashes too
 //   re:layers\.[0-3]\.   a POSIX extended regular expression, found anywhere (anchor with ^ and $)
+//
+// Options of passes take these. --exclude of `weir calibrate` (calibrate_values.c) and --only and --skip of `weir optimize`
+// (optimize_steps.c) take globs alone.
 #ifndef WEIR_NAME_PATTERN_H
 #define WEIR_NAME_PATTERN_H
 

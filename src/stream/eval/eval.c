@@ -10,9 +10,10 @@
 //                               dequantize                    (eval_dequantize.c)
 //                               gather                        (eval_pick.c)
 //                               transpose, slice: strided     (eval_view.c)
-//                               quantize                      (eval_quantize.c)
+//                               quantize, quantize_by         (eval_quantize.c)
+//                               awq                           (eval_awq.c)
 //                               quantize_linear               (eval_linear.c)
-//                               extent                        (eval_leaf.c, eval_varint.c)
+//                               extent, bytes                 (eval_leaf.c, eval_varint.c)
 //
 // Here the kinds of recipes meet: what makes the elements of each is a row of the table, and no room
 // below knows another one. The memory is shared out in eval_box.c.

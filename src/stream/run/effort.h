@@ -1,4 +1,4 @@
-// How much work the bytes of a plan are, so that what is left of a run can be told: a byte of codes that
+// How much work the bytes of a plan are, for the remaining time (ETA) of a run: a byte of codes that
 // take a search is worth hundreds that are copied. In bytes copied: reading one, hashing it and writing it
 // is 1.
 //

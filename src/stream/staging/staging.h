@@ -82,9 +82,10 @@ struct staging_options {
   const char *version;   // of weir: another one's folder is refused
   uint64_t beside_bytes; // of files that a seal will put beside the outputs
   bool null;             // outputs are not made
-  // What an interrupted run of this plan left is taken over, if the sources are what they were.
-  bool resume;    // it is asked for: sources that changed are refused, nothing to resume is said
-  bool fresh;     // what was left is thrown away
+  // What an interrupted run of this plan left is taken over if the sources are what they were, also
+  // without --resume. With it changed sources are refused, and a note says that nothing was left.
+  bool resume;    // --resume
+  bool fresh;     // --fresh: what was left is thrown away
   bool took_over; // what a stage before the plan had left: there was something to resume
 };
 

@@ -1,6 +1,8 @@
 // What the parts of the loader share: the state of one pass over the .onnx.
 //
 //   load.c          the pass itself: frames, the skeleton, which field goes where
+//   wire.c          framing: the next field, through a window
+//   onnx_schema.c   what is done with a field: decode, record as a payload, keep its place
 //   load_decode.c   protobuf-c: units decoded, one at a time
 //   load_graph.c    rows for graphs, functions, value infos, the model
 //   load_node.c     rows for nodes and attributes
