@@ -7,8 +7,8 @@
 // sums of products need them, and every processor with the one has had the others. KERNELS_AVX512 is what Ice Lake and Zen 4 have:
 // F, BW, DQ, VL, VBMI and VBMI2; the processors with less of it are better off with AVX2.
 //
-// kernels_mask is for tests and for `--cpu`-like switches before any thread runs: every variant
-// gives the same bytes, so masking shows in time only.
+// kernels_mask is for tests, before any thread runs: every variant gives the same bytes, so masking
+// shows in time only.
 #include "kernels.h"
 
 #include "blocks.h"

@@ -1,5 +1,5 @@
-// Methods as onnxruntime.quantization has them, step by step in its types: where NumPy adds float32 in pairs, so does this;
-// where it rounds, so does this.
+// Calibration methods as onnxruntime.quantization has them (minmax, or from a histogram to a range), step by step in its
+// types: where NumPy adds float32 in pairs, so does this; where it rounds, so does this.
 //
 //   minmax         least, most                                  symmetric: ± the larger magnitude
 //   moving average the means of the samples' least and most

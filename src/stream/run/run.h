@@ -1,5 +1,6 @@
-// Room: from a plan to bytes, unit by unit. Workers share the unit cursor and nothing
-// else; each has a queue (io.h) and an evaluator (eval.h). Never decides anything.
+// Room: from a plan to bytes, unit by unit. Each worker has a queue (io.h) and an evaluator (eval.h). Workers share
+// who makes what (schedule.h), the recorder (recorder.h) and what evaluators found (eval_cache.h): no byte of the
+// outputs depends on it. Never decides anything.
 #ifndef WEIR_RUN_H
 #define WEIR_RUN_H
 

@@ -1,5 +1,5 @@
-// What a row means to the kernels, and the two layouts of what is quantized in blocks: which scale an element has, and
-// where in the codes, scales and zero points what belongs to it lies.
+// What a row means to the kernels, and the two layouts of what is quantized in blocks: which scale an element has, where
+// in the codes, scales and zero points what belongs to it lies, and the packing of codes and zero points into bytes.
 //
 // The blocks of an operand [outer, k, inner] are a table of cells, a scale and a zero point each, by
 // units, which the cache keeps whole:

@@ -65,7 +65,7 @@ enum draw_role {
 struct draw_symbol {
   const char *words; // its name, or the input and axis
   uint8_t role;
-  bool fixed; // by --shape or --length
+  bool fixed; // by --shape or --lengths
 };
 
 struct draw_input {
