@@ -11,9 +11,9 @@
 struct audit_target {
   const char *manifest, *model, *signature; // as far as the user's folder
   const char *folder, *name;                // of the model
-  const char *
-      about; // the name again, which the manifest has to be about; NULL: it is the manifest that was given,
-             // under another name than a model's
+  // The name again, which the manifest has to be about; NULL: it is the manifest that was given,
+  // under another name than a model's.
+  const char *about;
 };
 
 // A manifest may have been given another name; then the model is not known before it is read.

@@ -68,8 +68,8 @@ struct err {
   enum err_kind kind;
   enum err_reason reason;
   char msg[1024]; // one sentence: file, tensor or node, the number seen, the limit
-  char hint
-      [512]; // what the user can do about it, or empty; with a reason: what its words leave open
+  // What the user can do about it, or empty; with a reason: what its words leave open.
+  char hint[512];
 };
 
 #define ERR_PRINTF(f, a) __attribute__((format(printf, f, a)))

@@ -11,8 +11,8 @@ enum calibrate_statistics { CALIBRATE_RANGES, CALIBRATE_CHANNELS, CALIBRATE_GRAM
 struct calibrate_value {
   uint32_t value;   // of the model
   const char *name; // its own
-  enum dtype
-      type; // FLOAT, FLOAT16, BFLOAT16, DOUBLE; UNDEFINED: inference does not know it, the runtime will
+  // FLOAT, FLOAT16, BFLOAT16, DOUBLE; UNDEFINED: inference does not know it, the runtime will.
+  enum dtype type;
   uint32_t same;   // which earlier one of the list has the same elements in the same order; NO_ID
   bool input;      // of the model: its elements are those of the samples
   bool output;     // of the model

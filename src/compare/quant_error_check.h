@@ -28,8 +28,8 @@ struct quant_error_check {
 
 struct quant_error_found {
   uint32_t n; // weights that were looked at
-  double
-      most; // the largest error of an element, in steps of its block; of floats in halves of its last bit
+  // The largest error of an element, in steps of its block; of floats in halves of its last bit.
+  double most;
   double allowed;   // more is none that rounding makes
   const char *what; // whose element that is: "the weight 'w' (4 bits in blocks of 32)"
   uint64_t place;   // row-major, in the order of codes

@@ -59,8 +59,9 @@ struct edits {
   int (*sink)(void *ctx, struct span line);
   void *sink_ctx;
   bool failed;
-  uint32_t
-      deep; // rows within each other, of the first recipe that no line holds; 0: none. Reported by edits_finish
+  // Rows within each other, of the first recipe that no line holds; 0: none. Reported by
+  // edits_finish.
+  uint32_t deep;
   // Replay asks, at an artifact's line, to have it made again and compared: -1 with err if it
   // differs or cannot be made. NULL: the line is taken as it is.
   int (*artifact)(void *ctx, const struct edit_artifact *artifact, struct err *err);

@@ -145,8 +145,8 @@ struct execution_forms {
 // What reports are made of (execution_report).
 struct execution_reported {
   struct run_report *said; // NULL: nobody asked yet
-  bool
-      counted_before; // the model's operators and dtypes were counted, in `census`, as it was loaded
+  // The model's operators and dtypes were counted, in `census`, as it was loaded.
+  bool counted_before;
   struct census census;
   // A verification's: where it puts what it finds, from its beginning; and that, once it ran. NULL: there is none.
   const struct verified *verifying, *verified;

@@ -13,8 +13,8 @@ struct record_file {
   size_t n_bytes, bytes_cap;
   struct observer *observer; // knows of `temporary`, and gets what goes to standard output
   const char *path;          // NULL: never opened
-  const char
-      *temporary; // its name until it is whole; NULL: written in place (a pipe, a device, a link)
+  // Its name until it is whole; NULL: written in place (a pipe, a device, a link).
+  const char *temporary;
   int errnum;     // of the first write that failed; 0: none did
   bool on_stdout; // path is "-": what fails there is known when the program ends (report_close)
 };

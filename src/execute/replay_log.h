@@ -18,8 +18,8 @@ struct replay_log {
   struct digest *before; // of the lines before that
   struct edit_log_info head;
   bool has_head;
-  uint32_t
-      groups; // stop behind so many groups of edits; 0: all lines; REPLAY_LOG_NOTHING: no group
+  // Stop behind so many groups of edits; 0: all lines; REPLAY_LOG_NOTHING: no group.
+  uint32_t groups;
 };
 #define REPLAY_LOG_NOTHING UINT32_MAX
 
@@ -27,7 +27,8 @@ struct replay_log {
 int replay_log_open(struct replay_log *in, const char *path, struct err *err);
 void replay_log_close(struct replay_log *in);
 // ERR_INPUT if it was made from another model than the one that is loaded.
-int replay_log_check_source(const struct replay_log *in, const struct execution *exec, struct err *err);
+int replay_log_check_source(const struct replay_log *in, const struct execution *exec,
+                            struct err *err);
 // All lines behind the head onto exec->edits, and a look at the model's structure. partial: the last line
 // is not asked for. The stages that the log names run again (execution_stage.h).
 int replay_log_lines(struct replay_log *in, struct execution *exec, bool partial, struct err *err);

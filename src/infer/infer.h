@@ -36,8 +36,8 @@ struct infer_options {
   // A Slice that ends here or behind ends where its axis does, and Min with a larger number is its other operand;
   // INT64_MAX: none.
   int64_t to_end;
-  bool
-      guess_rank; // what an operator without a rule makes has the type of its first input, and its rank
+  // What an operator without a rule makes has the type of its first input, and its rank.
+  bool guess_rank;
 };
 
 enum infer_kind { INFER_TENSOR, INFER_SEQUENCE, INFER_OPTIONAL, INFER_OTHER };

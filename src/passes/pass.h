@@ -66,10 +66,10 @@ struct pass_site {
   const char *weighed_by;
   double output_db;
   uint32_t codes; // recipe id of its codes, where it is quantized by this site; else NO_ID
-  uint32_t
-      of; // with codes: the tensor whose place they take. Tensors of equal bytes have one recipe
-  const char
-      *pass; // of several that run together: the name of the one it is of; NULL: the one that runs
+  // With codes: the tensor whose place they take. Tensors of equal bytes have one recipe.
+  uint32_t of;
+  // Of several that run together: the name of the one it is of; NULL: the one that runs.
+  const char *pass;
 };
 
 // A question to a stage: something that must look at weights before it can be decided. `stage` names
@@ -94,8 +94,8 @@ struct pass_env {
   const struct pass *pass;  // the row that runs: one function may stand behind many
   enum exactness exactness; // the cap. The pass itself is within it; of several rewrites that it
                             // has, those beyond it are held back and counted (pass_result)
-  struct arena
-      *scratch; // until the pass returns; what belongs to one site lies in the kit's `site`
+  // Until the pass returns; what belongs to one site lies in the kit's `site`.
+  struct arena *scratch;
   void (*site)(void *ctx, const struct pass_site *site); // may be NULL
   void *site_ctx;
   // One sentence that does not stop the work, and a hint or NULL. May be NULL.
@@ -216,9 +216,9 @@ struct pass_option {
   bool commas;   // LIST: elements have none, so that commas may join them
   bool measured; // says which weights are looked at, or how: 'measure' has it too
   bool required; // help says so, and names it first; `read` refuses a missing value
-  const char
-      *listed;    // CHOICE: the command that lists its words, which are too many for help; or NULL
-  bool of_output; // about all files of the output: only one step of a pipeline may have it
+  // CHOICE: the command that lists its words, which are too many for help; or NULL.
+  const char *listed;
+  bool of_output;        // about all files of the output: only one step of a pipeline may have it
   enum pass_reads reads; // TEXT: what it names
   bool later;    // came after the pass: where it is not given, records are as they were before
   bool from_one; // CHOICE: the member counts its words from 1, and is 0 without a value
@@ -260,9 +260,9 @@ struct pass {
   // What it makes of weights, in the closing line: "quantized", "cast"; NULL: it stores none in another
   // form. quant_error_check.c checks each element, if dequant_expr.c knows the form.
   const char *stores;
-  bool
-      activations; // it quantizes activations too, by ranges that were found before: how near the result is depends on
-  // what it is given
+  // It quantizes activations too, by ranges that were found before: how near the result is depends on
+  // what it is given.
+  bool activations;
   // Reasons of groups of edits (kit_site) in which it rounds activations or biases elsewhere than before, words with blanks
   // between them: these are verified as activations are. NULL: none.
   const char *activations_in;

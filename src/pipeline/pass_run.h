@@ -11,8 +11,8 @@ struct pass_run_step {
   uint64_t held_back; // rewrites that the cap kept from being made; a whole pass counts as one
   uint32_t half_empty, fitting_block; // of the last round that had some (pass_result)
   uint64_t changed_at; // edits when it last changed more than types and names; 0: never
-  struct pass_graphs
-      worn; // where it was stopped (pass_result), and does nothing in later rounds; in *arena
+  // Where it was stopped (pass_result), and does nothing in later rounds; in *arena.
+  struct pass_graphs worn;
 };
 
 struct pass_run {

@@ -75,8 +75,8 @@ struct pipeline {
   struct pipeline_verify verify; // of steps that say nothing
   bool verify_models;            // whole models too ("verify_on: model")
   const char *reference;         // arrays to run them on ("reference"); NULL: drawn
-  struct compare_bounds
-      tolerance; // of passes that promise less than the same numbers; rtol < 0: as they promise
+  // Of passes that promise less than the same numbers; rtol < 0: as they promise.
+  struct compare_bounds tolerance;
   struct pipeline_paths inputs, outputs; // arrays of the whole model, in order; files of them
   struct pipeline_paths read;            // files of steps and rules
   uint8_t read_sha256[DIGEST_BYTES]; // of their texts, also of standard input; zero: none was read

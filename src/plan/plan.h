@@ -50,9 +50,9 @@ struct plan_source {
 // A tensor of the outputs, for audit and per-tensor digests.
 struct plan_tensor {
   const char *name; // printable address for attribute tensors: "g0/n12.value"
-  const char
-      *of; // the weight of the input that it stands for, where a pass said so; else NULL. Not
-           // in the plan's file
+  // The weight of the input that it stands for, where a pass said so; else NULL. Not in the plan's
+  // file.
+  const char *of;
   uint32_t output;
   uint64_t off, len; // in the output file (payload only)
   uint32_t dtype, rank;
@@ -83,8 +83,8 @@ struct plan {
   TABLE(uint32_t, numbers);
   uint8_t meta_sha256[DIGEST_BYTES];
   const char *passes; // canonical JSON text: what was asked for (array of {name, options})
-  const char *
-      artifacts; // canonical JSON text: by what the passes decided (array of {stage, sha256}); NULL: none
+  // Canonical JSON text: by what the passes decided (array of {stage, sha256}); NULL: none.
+  const char *artifacts;
   const char *layout; // canonical JSON text: resolved layout options
   bool moved_out;     // a sidecar that nobody asked for: the .onnx would have passed 2^31 - 1 bytes
   uint8_t id[DIGEST_BYTES]; // of the canonical JSON; set by plan_file_write and plan_file_read
@@ -105,8 +105,8 @@ struct plan_layout {
   const char *data_name;
   uint64_t split; // the most bytes that a sidecar may have; 0: there is one sidecar
   bool each;      // a sidecar for each tensor, named after it; without split and data_name
-  uint64_t
-      align; // 0: the default ladder (64 B; 4 KiB from 64 KiB; 64 KiB from 1 MiB); else this for all
+  // 0: the default ladder (64 B; 4 KiB from 64 KiB; 64 KiB from 1 MiB); else this for all.
+  uint64_t align;
   uint64_t inline_below; // tensors smaller than this stay in the .onnx (default 1024)
   bool small_tensors;    // fill plan->small; changes nothing else
   // Is this base name taken in the output folder? Names are chosen while planning; NULL: none is.

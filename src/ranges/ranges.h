@@ -52,8 +52,8 @@ struct ranges_histogram {
 
 struct ranges_value {
   struct span name;
-  enum dtype
-      type; // of its elements: FLOAT, FLOAT16, BFLOAT16, DOUBLE; UNDEFINED: the file does not say
+  // Of its elements: FLOAT, FLOAT16, BFLOAT16, DOUBLE; UNDEFINED: the file does not say.
+  enum dtype type;
   double least, most;      // its range by the method; both exact in `type`
   uint64_t elements, nans; // seen over all samples, and NaN among them; 0, 0: the file does not say
   bool has_spread;         // mean and deviation are there (method distribution)
@@ -83,8 +83,8 @@ struct ranges {
   const char *source;                // base name of the model
   bool has_model;                    // meta_sha256 is there
   uint8_t meta_sha256[DIGEST_BYTES]; // of the model's metadata (model.h)
-  const char
-      *passes; // a JSON array: what was done to the model before it was run, as plans have it; "[]"
+  // A JSON array: what was done to the model before it was run, as plans have it; "[]".
+  const char *passes;
   const char *runtime; // version of ONNX Runtime
   enum ranges_method method;
   double percentile; // of PERCENTILE

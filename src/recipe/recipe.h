@@ -144,9 +144,9 @@ bool recipe_can_gather(const struct recipes *r, uint32_t of, uint32_t indices, u
 enum recipe_round { RECIPE_ROUND_UP, RECIPE_ROUND_DOWN, RECIPE_ROUND_NEAREST };
 struct recipe_conversion {
   enum dtype to;
-  bool
-      clips; // between float32, float16, bfloat16 and double: the largest finite value of its sign in
-             // place of an infinity that a finite element would become
+  // Between float32, float16, bfloat16 and double: the largest finite value of its sign in place of
+  // an infinity that a finite element would become.
+  bool clips;
   bool saturates;          // to float8: what is out of range becomes the largest value
   enum recipe_round round; // to float8e8m0
 };
@@ -198,12 +198,12 @@ struct recipe_reduction recipe_reduction_of(const struct recipes *r, uint32_t id
 // is the result's type.
 struct recipe_dequantization {
   uint32_t scales;
-  uint32_t
-      zeros; // of the dims of the scales and the type of the codes, which are integers; NO_ID: none
+  // Of the dims of the scales and the type of the codes, which are integers; NO_ID: none.
+  uint32_t zeros;
   uint32_t axis; // RECIPE_PER_TENSOR: one scale for all
-  uint64_t
-      block; // 0: a scale for each index of the axis; else for as many at a time, and scales have
-             // the dims of the codes but for the axis
+  // 0: a scale for each index of the axis; else for as many at a time, and scales have the dims of
+  // the codes but for the axis.
+  uint64_t block;
 };
 uint32_t recipe_dequantize(struct recipes *r, uint32_t codes,
                            const struct recipe_dequantization *q);
@@ -316,8 +316,8 @@ enum recipe_part recipe_part_of(const struct recipes *r, uint32_t id);
 struct recipe_linear {
   enum dtype type;
   uint32_t scales;
-  uint32_t
-      zeros; // of the dims of the scales and of `type`, an integer other than int32; NO_ID: none
+  // Of the dims of the scales and of `type`, an integer other than int32; NO_ID: none.
+  uint32_t zeros;
   uint32_t axis; // RECIPE_PER_TENSOR: one scale for all
   uint64_t block;
 };

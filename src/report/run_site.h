@@ -8,8 +8,8 @@
 struct run_site {
   const char *op_type, *status, *reason;
   const char *name; // of the node as reports say it: never empty
-  const char
-      *layer; // of the first node that uses the weight, as far as it has a name; else as `name`
+  // Of the first node that uses the weight, as far as it has a name; else as `name`.
+  const char *layer;
   struct span tensor;
   const char *chosen, *chosen_by;
   const struct figures *figures; // where something was chosen; else NULL

@@ -105,8 +105,8 @@ uint32_t target_form_needs(const struct target_form *form);
 // Cast's.
 struct target_needs {
   uint32_t features; // a bit per feature
-  uint32_t
-      ort; // the least version of ONNX Runtime, as the number behind "1."; from TARGET_OLDEST on
+  // The least version of ONNX Runtime, as the number behind "1."; from TARGET_OLDEST on.
+  uint32_t ort;
   enum target_feature why;   // what needs it; TARGET_FEATURES: what is below, or nothing
   int64_t opset, ir_version; // that need it; 0: they do not
   // A node that needs it for its kernel, or for which (`none`) no version has one; NO_ID: there is no such node.

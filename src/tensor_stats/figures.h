@@ -33,8 +33,8 @@ struct figures figures_join(const struct figures *a, const struct figures *b);
 enum { FIGURES_LEVELS = 64 };
 struct figures_tree {
   uint64_t n; // leaves so far
-  struct figures
-      level[FIGURES_LEVELS]; // the complete subtree of 2^i leaves where bit i of n is set
+  // The complete subtree of 2^i leaves where bit i of n is set.
+  struct figures level[FIGURES_LEVELS];
 };
 void figures_push(struct figures_tree *t, const struct figures *leaf);
 // The root; zeros without leaves.

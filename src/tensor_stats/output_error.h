@@ -10,8 +10,8 @@ struct output_error {
   double signal; // tr(WᵀGW): the squared output
   double error;  // tr(EᵀGE): its squared error
   double plain;  // tr(WᵀW)
-  uint64_t
-      nonfinite; // elements of W, or of what is stored, that are NaN or infinite: counted as 0 in the sums
+  // Elements of W, or of what is stored, that are NaN or infinite: counted as 0 in the sums.
+  uint64_t nonfinite;
 };
 
 // 10 log10(signal / error). INFINITY without an error; NaN where elements are not finite.

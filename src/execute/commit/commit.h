@@ -20,8 +20,8 @@ struct commit {
   struct span report;         // for who completes the seal, should this process be killed in it; or
                               // nothing
   struct kept_page page;      // likewise
-  struct json_out
-      *provenance; // where the statement goes, before anything has its name; NULL: it is not wanted
+  // Where the statement goes, before anything has its name; NULL: it is not wanted.
+  struct json_out *provenance;
 };
 
 // Tells the user of old data that a seal did not remove.
@@ -37,6 +37,6 @@ struct commit_unchanged {
 
 // Closes the staging if it succeeds. Tells the user of old data that was left in place.
 int commit_outputs(const struct commit *x, struct staging *st, struct commit_unchanged *unchanged,
-                 struct err *err);
+                   struct err *err);
 
 #endif

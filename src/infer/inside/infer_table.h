@@ -92,8 +92,8 @@ struct infer {
   uint64_t fills;           // rows that it has had, in all
   bool fill_all;            // it has had none: all rows count
   bool calls_limited;       // some call was not entered
-  uint32_t
-      input_dims; // expressions with a smaller id are made of symbols of the main graph's inputs
+  // Expressions with a smaller id are made of symbols of the main graph's inputs.
+  uint32_t input_dims;
   TABLE(dim_id,
         nameless); // symbols of dims of inputs that have no name: those of an input side by side
   TABLE(uint32_t, nameless_of); // by value id: an input's first of them, + 1

@@ -9,8 +9,8 @@
 #include "pass.h"
 
 struct int8_dynamic_asked {
-  enum compat
-      compat; // as onnxruntime's quantize_dynamic with EnableSubgraph; else as `weir dynamic` alone
+  // As onnxruntime's quantize_dynamic with EnableSubgraph; else as `weir dynamic` alone.
+  enum compat compat;
   bool is_unsigned; // uint8 weights
   bool per_channel; // with compat; else there is a scale a column in any case
   const struct name_patterns *exclude;

@@ -19,9 +19,9 @@ struct recipe_asked {
   enum encoding encoding;
   uint32_t rank;
   int64_t dims[RECIPE_MAX_RANK];
-  int64_t
-      numbers[RECIPE_NUMBERS]; // as they lie in the row; those per axis: `per_axis` lists of the
-                               // operand's rank, one behind the other
+  // As they lie in the row; those per axis: `per_axis` lists of the operand's rank, one behind the
+  // other.
+  int64_t numbers[RECIPE_NUMBERS];
   const uint32_t *of;
   uint32_t n_of;
   struct span elements; // of BYTES; the one of FILL and PAD

@@ -14,8 +14,8 @@ struct work_options {
   enum io_mode mode; // decided by io_choose
   // Its tick is called from worker threads under a lock, at most every 50 ms and once at the end. NULL: nobody.
   struct observer *observer;
-  const volatile int
-      *stop; // set by a signal handler: abandon the unit, flush, ERR_RETRY within 2 s
+  // Set by a signal handler: abandon the unit, flush, ERR_RETRY within 2 s.
+  const volatile int *stop;
 };
 
 #endif

@@ -102,8 +102,8 @@ int staging_open(struct staging *st, const struct plan *p, struct sources *s,
                  size_t note_bytes, struct err *err);
 // What staging_open would find on the destination's file system.
 struct staging_space {
-  uint64_t
-      needed_bytes; // outputs, plan and beside_bytes, less what an interrupted run of this plan occupies
+  // Outputs, plan and beside_bytes, less what an interrupted run of this plan occupies.
+  uint64_t needed_bytes;
   uint64_t free_bytes; // for us
   bool known;          // not every file system can tell
 };

@@ -37,8 +37,8 @@ struct array {
   const struct span *strings; // dtype STRING: `count` of them
   const struct array *items;  // SEQUENCE
   uint32_t n_items;
-  bool
-      either; // from a file that does not say whether it is a sequence, of one or none, or an optional
+  // From a file that does not say whether it is a sequence, of one or none, or an optional.
+  bool either;
   bool optional; // what an optional holds, which it is written as again
 };
 

@@ -38,8 +38,8 @@ struct compare_bounds {
   bool zeros_equal;                          // with equal: 0 and -0 too
   bool step;        // with most_relative: and one more, where there are numbers beyond 1
   bool whole_equal; // elements of types that are no floats (integers, bools, strings) are equal
-  bool
-      retyped; // two float types are compared as the numbers they hold; beyond float16, as its largest
+  // Two float types are compared as the numbers they hold; beyond float16, as its largest.
+  bool retyped;
   // With retyped: numbers beyond 5000 on one side of 0 in both mean the same, as those of masks do.
   bool masks;
   bool nonfinite; // elements that are not finite may be there, on both sides at the same places
@@ -76,8 +76,8 @@ enum { COMPARE_WHY = 256 };
 struct compare_result {
   enum compare_end end;
   struct compare_figures figures; // not for DIFFERENT
-  char why
-      [COMPARE_WHY]; // "max abs 3.1e-04 is above 3e-05", "float[1,64] and float[1,65]"; empty if it passed
+  // "max abs 3.1e-04 is above 3e-05", "float[1,64] and float[1,65]"; empty if it passed.
+  char why[COMPARE_WHY];
 };
 
 // Sequences: item by item, the figures of all their elements, as if those lay behind one another (places too).

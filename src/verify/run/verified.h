@@ -22,17 +22,19 @@ struct verified_row {
   const char *why;                // NULL where it passed
   bool stopped;                   // a model or part does not run on these inputs
   bool unmet;                     // NOT, and a bound that was asked for could not be judged
-  const char *
-      fault; // FAILED: the edit group that alone is at fault, as "group 17 (fuse/bn)"; NULL: not known
-  bool
-      loses; // its passes store less or quantize, so that how much is lost may be a matter of taste
-  bool
-      cut_off; // a site that failed by the sums of int8 products that this processor cuts off (site_cuts.h); PASSED: with whole ones it did not
-  bool
-      rounded; // a site that failed by activations that an optimized session rounds (verify_rounded.h); PASSED: without that it did not
-  bool output; // of whole models; else a site
-  bool listed; // compared with reference.out of a pipeline
-  bool drawn;  // its inputs were; those of sites always are
+  // FAILED: the edit group that alone is at fault, as "group 17 (fuse/bn)"; NULL: not known.
+  const char *fault;
+  // Its passes store less or quantize, so that how much is lost may be a matter of taste.
+  bool loses;
+  // A site that failed by the sums of int8 products that this processor cuts off (site_cuts.h);
+  // PASSED: with whole ones it did not.
+  bool cut_off;
+  // A site that failed by activations that an optimized session rounds (verify_rounded.h); PASSED:
+  // without that it did not.
+  bool rounded;
+  bool output;                      // of whole models; else a site
+  bool listed;                      // compared with reference.out of a pipeline
+  bool drawn;                       // its inputs were; those of sites always are
   uint64_t top1_rows, top1_changed; // of an output, in all cases; 0: top-1 is not told of this row
   uint64_t top1_ties; // rows that do not count: their two largest elements are too close
   uint64_t case_rows,
@@ -67,16 +69,17 @@ struct verified {
   TABLE(struct verified_row, rows);
   TABLE(struct verified_layer, layers);
   uint64_t n_passed, n_failed, n_not, n_unjudged;
-  bool
-      half_unseen; // something computes in float16 or bfloat16, and the runtime did not round to it
+  // Something computes in float16 or bfloat16, and the runtime did not round to it.
+  bool half_unseen;
   // An optimized session cuts off sums on this processor, which the runs that were made do not (verify_products.h).
   bool products_unseen;
   // Of whole models, optimized: nodes of the result whose activations the session rounds to 8 bits (verify_rounded.h); and whether
   // weir turned that off, since passes that lose nothing are judged.
   uint64_t n_rounded;
   bool kept_floats;
-  const char *
-      lossy; // why the second of two models counts as a lossy result of the first; NULL: it does not, or passes are known
+  // Why the second of two models counts as a lossy result of the first; NULL: it does not, or
+  // passes are known.
+  const char *lossy;
   bool lossy_more; // both are quantized: the last line says why
   uint64_t n_left; // sites that were left out (--sites, verify: off): they have no row
   // Everything that no edit is about, compared with the source (verify_rest.h): how much differs, and the first in words.
@@ -99,11 +102,13 @@ const char *verified_things(const struct verified *v, uint64_t n);
 
 // What was shown, beyond how many passed.
 struct verified_shown {
-  bool
-      as_computed; // sites whose passes lose passed, and no output of whole models on given inputs: accuracy was not measured
-  bool on_drawn;   // outputs that lose passed, by bounds of the user, on inputs that were drawn
-  const char *
-      unjudged; // why the first of those was not judged, or the first with elements that are not finite any more; NULL: all were
+  // Sites whose passes lose passed, and no output of whole models on given inputs: accuracy was not
+  // measured.
+  bool as_computed;
+  bool on_drawn; // outputs that lose passed, by bounds of the user, on inputs that were drawn
+  // Why the first of those was not judged, or the first with elements that are not finite any more;
+  // NULL: all were.
+  const char *unjudged;
   uint64_t cut_off;                // sites that passed with whole sums alone
   uint64_t rounded;                // sites that passed without rounded activations alone
   const struct verified_row *top1; // of which top-1 changes most, below TOP1_TOLD; NULL: none

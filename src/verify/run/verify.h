@@ -66,9 +66,9 @@ struct verify_options {
     int64_t output,
         length_output; // which outputs are compared, and which are lengths; -1: all, none
   } compatible;
-  const struct pipeline
-      *pipeline; // whose steps say how what they changed is verified; NULL: none does
-  bool asked;    // by --verify: steps that say nothing of it are verified too, by what they promise
+  // Whose steps say how what they changed is verified; NULL: none does.
+  const struct pipeline *pipeline;
+  bool asked; // by --verify: steps that say nothing of it are verified too, by what they promise
   struct runtime_options runtime;
   uint64_t memory; // for reading weights
   uint32_t jobs;   // processes that look at sites
@@ -110,13 +110,13 @@ int verify_models(struct verify *v, const char *source, const char *result, bool
 // The model that edits were made of, loaded a second time, and the edited one (sites.h).
 struct verify_edited {
   const struct model *source, *result;
-  struct verify_written
-      *before; // a file of what the rows of `source` say, if they are no file's; NULL
+  // A file of what the rows of `source` say, if they are no file's; NULL.
+  struct verify_written *before;
   struct recipes *source_recipes, *recipes; // that their tensors speak of
   struct sources *sources;
   const struct edit_groups *groups; // of the edits between the two
-  struct verify_written
-      *written; // the output itself (verify_written.h); NULL: what edits say of it
+  // The output itself (verify_written.h); NULL: what edits say of it.
+  struct verify_written *written;
   // Where these edits can be replayed from, to find out which of several groups is at fault; NULL: nowhere.
   const char *log, *model;
   const struct request *request;
@@ -137,8 +137,8 @@ struct verify_models_bounds {
   // round, and one model has more places for a number between two codes to go to either.
   bool loses, knows, rounds;
   struct verify_bounds bounds;
-  struct verify_bounds
-      equal; // of models that have lost nothing, where the models alone say that they have; else no words
+  // Of models that have lost nothing, where the models alone say that they have; else no words.
+  struct verify_bounds equal;
   const char *why; // they have, in the words of the bounds, where no passes are known; NULL
   bool more;       // both are quantized, the result more so: its operators alone do not show it
 };

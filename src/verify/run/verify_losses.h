@@ -10,8 +10,8 @@ struct verify_losses {
   bool halved;      // nodes compute, or weights are stored, in 16 bits that did not before
   bool half;        // either computes or stores in 16 bits
   bool half_before; // the source does
-  const char
-      *more; // both are quantized, and the result more so: why, in words in *a; NULL: it is not
+  // Both are quantized, and the result more so: why, in words in *a; NULL: it is not.
+  const char *more;
 };
 
 // `source` and `result` are inferred in `in`, in that order.

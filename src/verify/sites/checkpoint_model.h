@@ -17,8 +17,8 @@ struct checkpoint_source {
   const struct request *request;
   const char *model, *log; // paths
   uint64_t memory;
-  const struct execution
-      *of; // whose files must stay as they are; NULL: the folder is one for such models alone
+  // Whose files must stay as they are; NULL: the folder is one for such models alone.
+  const struct execution *of;
   const struct pipeline *pipeline; // of that execution
 };
 int checkpoint_model_write(const struct checkpoint_source *from, uint32_t group, const char *folder,

@@ -15,12 +15,12 @@
 #include "verify_written.h"
 
 struct verify_import {
-  uint32_t groups;           // of edits that are the import
+  uint32_t groups;               // of edits that are the import
   struct checkpoint_model model; // in v->scratch
-  struct edit_groups rest;   // the groups after it
-  struct verify_replay at;   // the rows then, numbered as in the run
-  struct verify_written
-      written; // the same, with what the file has: it is what parts are cut out of
+  struct edit_groups rest;       // the groups after it
+  struct verify_replay at;       // the rows then, numbered as in the run
+  // The same, with what the file has: it is what parts are cut out of.
+  struct verify_written written;
 };
 
 struct verify_import_from {

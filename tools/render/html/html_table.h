@@ -43,8 +43,8 @@ struct html_table {
   uint32_t n_columns;
   uint32_t n_rows;
   uint32_t sorted_by; // the column that `order` is of, upwards; NO_ID: none
-  const uint32_t *
-      order; // of the first rows, for who has no script: HTML_PLAIN_ROWS at least, or all; NULL: as they are
+  // Of the first rows, for who has no script: HTML_PLAIN_ROWS at least, or all; NULL: as they are.
+  const uint32_t *order;
   // Texts live until the next call but one.
   void (*row)(const void *ctx, uint32_t i, struct html_cell *cells);
   const void *ctx;

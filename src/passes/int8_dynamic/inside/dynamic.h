@@ -78,9 +78,9 @@ struct dynamic_as {
   enum dtype type; // int8 or uint8
   bool symmetric, reduced;
   bool zeros; // a zero point is wanted even where it is 0
-  uint32_t
-      axis; // RECIPE_PER_TENSOR, or the channels' axis of the operand. RECURRENT: 0 for a scale a
-            // direction, 1 for one a row of each
+  // RECIPE_PER_TENSOR, or the channels' axis of the operand. RECURRENT: 0 for a scale a direction,
+  // 1 for one a row of each.
+  uint32_t axis;
   enum dynamic_layout layout;
 };
 
@@ -111,9 +111,9 @@ struct dynamic_site {
   enum dynamic_op op;
   const char *why; // why it stays, a stable word; NULL: it is quantized
   struct dynamic_operand weights[DYNAMIC_WEIGHTS];
-  uint32_t
-      n_weights; // 0, where it is quantized: none is constant (only with any_matmul, or Conv in compat)
-  bool half;     // float16: computed between Casts
+  // 0, where it is quantized: none is constant (only with any_matmul, or Conv in compat).
+  uint32_t n_weights;
+  bool half; // float16: computed between Casts
   const struct dynamic_override *override;
 };
 
@@ -146,8 +146,8 @@ struct dynamic {
   // of this site, valid until the next
   const struct dynamic_site *site;
   struct span node_name, y_name;
-  uint32_t recipes
-      [DYNAMIC_WEIGHTS]; // of the codes of the site's weights, which are reported with them; or NO_ID
+  // Of the codes of the site's weights, which are reported with them; or NO_ID.
+  uint32_t recipes[DYNAMIC_WEIGHTS];
 };
 
 // dynamic_weights.c ------------------------------------------------------------------------------

@@ -176,8 +176,8 @@ struct static_bias {
   bool is_zero;  // all elements are known to be 0
   bool wide;     // of float16, with scales of float32
   bool computed; // it stays float; ONNX Runtime makes a constant of it, and codes of that
-  bool
-      summed; // of an Add after a MatMul, of which a recipe or ONNX Runtime makes codes (static_recipes.c)
+  // Of an Add after a MatMul, of which a recipe or ONNX Runtime makes codes (static_recipes.c).
+  bool summed;
 };
 
 // A weight with scales along another axis than the first of its nodes wants them: a copy of it.

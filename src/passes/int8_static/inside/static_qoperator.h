@@ -28,8 +28,8 @@ struct static_coded {
   uint32_t found;  // recipe of the scales that its elements want, whatever biases do
   uint32_t biases; // that had their room at once
   uint32_t next;   // of the same tensor: + 1
-  bool
-      alone; // some who took it take a copy, or it is one: its scales have room for those that are left
+  // Some who took it take a copy, or it is one: its scales have room for those that are left.
+  bool alone;
   struct static_held held;
 };
 

@@ -19,16 +19,16 @@ struct nbits_site {
   uint32_t name;   // name id that new tensors are named by
   struct matmulnbits_scheme scheme;
   bool pinned; // an override says the scheme
-  struct recipe_statistics
-      statistics;      // gptq, awq: of what the weight is multiplied with; else NO_ID
+  // gptq, awq: of what the weight is multiplied with; else NO_ID.
+  struct recipe_statistics statistics;
   uint64_t seen;       // awq: rows of the value that the statistics are of
   uint32_t share;      // awq: of w->shares; else NO_ID
   uint32_t next_of_it; // the next site of the share
   // where a measurement decided
   const char *chosen_by; // "budget", "gate" or NULL
   struct figures figures;
-  const char
-      *weighed_by; // what the error of the output was weighed by; NULL: weights alone decided
+  // What the error of the output was weighed by; NULL: weights alone decided.
+  const char *weighed_by;
   double output_db;
 };
 

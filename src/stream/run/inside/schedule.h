@@ -14,9 +14,9 @@ struct schedule;
 // its owner, has begun. The owner hashes the whole unit.
 struct schedule_part {
   uint32_t unit;
-  struct plan_unit
-      range;  // its end may be given to somebody else: schedule_claim says where it is now
-  bool owned; // a unit, from its beginning
+  // Its end may be given to somebody else: schedule_claim says where it is now.
+  struct plan_unit range;
+  bool owned;           // a unit, from its beginning
   uint32_t owner, slot; // deal's own
 };
 

@@ -19,9 +19,9 @@ struct compare_chunk {
   size_t width; // bytes of a wide element
   bool same;    // all bytes are: v[1] is v[0], differences are 0
   bool finite;  // all of them are, on both sides
-  const uint8_t
-      *wide[2];       // elements, those below a byte a byte each; doubles where there are two types
-  const double *v[2]; // as they are; behind them zeros up to a multiple of 8
+  // Elements, those below a byte a byte each; doubles where there are two types.
+  const uint8_t *wide[2];
+  const double *v[2];          // as they are; behind them zeros up to a multiple of 8
   double d[COMPARE_CHUNK + 8]; // 0 where a side is not finite; the same
 };
 

@@ -52,8 +52,8 @@ struct sites_cut {
   uint32_t *cover[2];  // by graph: the element that it is a body of, or NO_ID
   uint32_t *el[2];     // by node: its element, or NO_ID: unchanged
   uint32_t *place[2];  // by node: in the order of its graph
-  uint32_t
-      *rank[2]; // by node: its place in the source, or of a new one that of what stands before it
+  // By node: its place in the source, or of a new one that of what stands before it.
+  uint32_t *rank[2];
   uint32_t *calls_of; // by function: its calls
   uint32_t *lent;     // by function: the last group that its calls were said to be of
   TABLE(struct sites_call, calls);

@@ -78,8 +78,8 @@ struct draw_input {
 
 struct draw {
   struct infer *in;
-  struct infer
-      *sized; // inferred again with the numbers that inputs have; `in` itself where all are known
+  // Inferred again with the numbers that inputs have; `in` itself where all are known.
+  struct infer *sized;
   const struct model *m;
   struct draw_options o;
   struct arena arena;
