@@ -361,16 +361,18 @@ static bool add_around(struct sites_boundary *b) {
 
 // ---- the site ----------------------------------------------------------------------------------
 
-static const struct sites_cut *sorting; // qsort has no context
-static int sorting_side;
+struct one_side {
+  const struct model_node *nodes;
+  const uint32_t *place;
+};
 
-// Of graphs the one around has the smaller number, and stands first.
-static int by_place(const void *x, const void *y) {
+// The outer one of two graphs has the smaller number, and comes first.
+static int by_place(const void *x, const void *y, void *with) {
   const uint32_t n[2] = {*(const uint32_t *)x, *(const uint32_t *)y};
-  const struct model_node *nodes = sorting->m[sorting_side]->nodes;
-  const bool apart = nodes[n[0]].graph != nodes[n[1]].graph;
-  const uint32_t a = apart ? nodes[n[0]].graph : sorting->place[sorting_side][n[0]];
-  const uint32_t b = apart ? nodes[n[1]].graph : sorting->place[sorting_side][n[1]];
+  const struct one_side *s = with;
+  const bool apart = s->nodes[n[0]].graph != s->nodes[n[1]].graph;
+  const uint32_t a = apart ? s->nodes[n[0]].graph : s->place[n[0]];
+  const uint32_t b = apart ? s->nodes[n[1]].graph : s->place[n[1]];
   return (a > b) - (a < b);
 }
 
@@ -383,9 +385,8 @@ static const uint32_t *nodes_of(struct sites_boundary *b, int side, struct arena
   if (d->n[side]) memcpy(list, d->nodes[side], d->n[side] * sizeof *list);
   if (added == 0) return list;
   memcpy(list + d->n[side], b->nodes[side].list, added * sizeof *list);
-  sorting = b->c;
-  sorting_side = side;
-  qsort(list, *n, sizeof *list, by_place);
+  struct one_side sorted = {b->c->m[side]->nodes, b->c->place[side]};
+  qsort_r(list, *n, sizeof *list, by_place, &sorted);
   return list;
 }
 
