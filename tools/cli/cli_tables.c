@@ -39,7 +39,7 @@ static const struct cli_environment environment[] = {
     {OPT_MEMORY, "WEIR_MEMORY"}, {OPT_JOBS, "WEIR_JOBS"}, {OPT_IO, "WEIR_IO"}};
 
 // The commands that write list --verify-require before the bounds, and 'weir verify' lists --require after them.
-static const struct cli_place places[] = {{CLI_verify, OPT_VERIFY_REQUIRE, OPT_VERIFY_METRIC}};
+static const struct cli_place places[] = {{"writers finalize", OPT_VERIFY_REQUIRE, OPT_VERIFY}};
 
 static const struct cli_exclusion exclusions[] = {
     {OPT_EXTERNAL, OPT_INLINE, NULL},
@@ -186,14 +186,15 @@ static enum cli_option pass_option_after(enum cli_command command, enum cli_opti
 // after another one, or CLI_NONE.
 static const struct cli_place *place_of(enum cli_command command, enum cli_option option) {
   for (uint32_t i = 0; i < cli_tables->n_places; i++)
-    if (cli_tables->places[i].command == command && cli_tables->places[i].option == option)
+    if (cli_tables->places[i].option == option &&
+        cli_names(cli_tables->places[i].commands, command))
       return &cli_tables->places[i];
   return NULL;
 }
 
 static enum cli_option placed_after(enum cli_command command, enum cli_option option) {
   for (uint32_t i = 0; i < cli_tables->n_places; i++)
-    if (cli_tables->places[i].command == command && cli_tables->places[i].after == option)
+    if (cli_tables->places[i].after == option && cli_names(cli_tables->places[i].commands, command))
       return cli_tables->places[i].option;
   return CLI_NONE;
 }

@@ -109,9 +109,9 @@ struct cli_option_row {
   } twin;
 };
 
-// A command lists the option after that one, and not where its row lies.
+// Commands list the option after that one, and not where its row lies.
 struct cli_place {
-  enum cli_command command;
+  const char *commands; // as in a row
   enum cli_option option, after;
 };
 
