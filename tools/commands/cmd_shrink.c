@@ -98,12 +98,12 @@ static int each(const struct cli_args *args, const struct shrink_inputs *inputs,
 // Files that one line can name are written by one model only.
 static int check_files(const struct cli_args *args, const struct shrink_inputs *inputs,
                        struct err *err) {
-  static const enum cli_option single[] = {OPT_OUTPUT,   OPT_REPORT_JSON, OPT_REPORT_HTML,
-                                           OPT_EDIT_LOG, OPT_PLAN_OUT,    OPT_PROVENANCE};
-  for (size_t i = 0; inputs->n_rows > 1 && i < sizeof single / sizeof single[0]; i++) {
-    if (!cli_given(args, single[i])) continue;
-    err_fill(err, ERR_USAGE, "--%s names one file, but there are %u models",
-             cli_option_row(single[i])->name, inputs->n_rows);
+  for (enum cli_option o = 0; inputs->n_rows > 1 && o < CLI_OPTIONS; o++) {
+    const struct cli_option_row *row = cli_option_row(o);
+    const bool file = o == OPT_OUTPUT || (row->group == CLI_RECORDS && cli_is_path(row->kind));
+    if (!file || !cli_given(args, o)) continue;
+    err_fill(err, ERR_USAGE, "--%s names one file, but there are %u models", row->name,
+             inputs->n_rows);
     return err_hint(err, "run weir once for each model");
   }
   return 0;
