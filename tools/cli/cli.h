@@ -3,6 +3,7 @@
 // To a command, its options are typed slots:
 //   if (cli_flag(args, OPT_FORCE)) …
 //   cli_string(args, OPT_REPORT_JSON)   cli_size(args, OPT_MEMORY)
+// Most of them fill members of a request, as their rows say (request/fill.h).
 //
 // The options of a command that is a pass have values of their own too (cli_pass_values): a flag and a key of
 // --pass NAME:key=value can never mean different things.

@@ -18,17 +18,17 @@ static const struct cli_command_row command_rows[] = {
 #undef COMMAND
 };
 
-#define ROW(own_name, own_letter, own_kind, words, value, whose, heading, text, rest)              \
+#define ROW(own_name, own_letter, own_kind, words, value, whose, heading, reads, text, rest)       \
   .name = own_name, .letter = own_letter, .kind = CLI_##own_kind, .metavar = words,                \
   .preset = value, .commands = whose, .group = CLI_##heading,                                      \
   .line = {(const uint8_t *)(text), sizeof(text) - 1}, .more = rest
 
 static const struct cli_option_row option_rows[] = {
 #define OPTION(id, ...) {ROW(__VA_ARGS__)},
-#define LISTED(id, name, words, commands, group, by, line, more)                                   \
-  {ROW(name, 0, CHOICE, words, NULL, commands, group, line, more), .listed = by},
-#define TWIN(id, name, writers_name, kind, metavar, preset, line, more, writers_more)              \
-  {ROW(name, 0, kind, metavar, preset, "verify", OWN, line, more),                                 \
+#define LISTED(id, name, words, commands, group, reads, by, line, more)                            \
+  {ROW(name, 0, CHOICE, words, NULL, commands, group, reads, line, more), .listed = by},
+#define TWIN(id, name, writers_name, kind, metavar, preset, reads, line, more, writers_more)       \
+  {ROW(name, 0, kind, metavar, preset, "verify", OWN, reads, line, more),                          \
    .twin = {writers_name, "writers finalize", CLI_VERIFICATION, writers_more}},
 #include "options.def"
 #undef OPTION

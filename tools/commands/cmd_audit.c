@@ -3,15 +3,14 @@
 // The verdict is on standard output; a damaged model is not a failure of the audit, so the command
 // reports it and gives exit code 1 itself.
 #include "commands.h"
+#include "fill.h"
 #include "render_audit.h"
 #include "report.h"
 
 int cmd_audit(const struct cli_args *args, struct err *err) {
-  const struct audit_request request = {.operand = args->operand[0],
-                                        .public_key = cli_string(args, OPT_PUBLIC_KEY),
-                                        .jobs = cli_count(args, OPT_JOBS),
-                                        .observer = &report_observer};
+  struct audit_request request = {.operand = args->operand[0], .observer = &report_observer};
   struct audit a;
+  FILL(args, audit_request, &request);
   int rc = audit_run(&a, &request, err);
   if (rc == 0) {
     if (cli_flag(args, OPT_JSON))

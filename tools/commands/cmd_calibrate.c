@@ -4,6 +4,7 @@
 #include "calibrate_take.h"
 #include "render_calibrated.h"
 #include "commands.h"
+#include "fill.h"
 #include "report.h"
 
 #include <stdio.h>
@@ -29,12 +30,10 @@ static void print_scales(const struct calibrate_scaled *made, const char *path) 
 
 static int write_scales(const struct cli_args *args, struct err *err) {
   const char *of = cli_string(args, OPT_SCALES);
-  const struct calibrate_scales q = {.model = cli_operand(args, "IN"),
-                                     .table = strcmp(of, "model") == 0 ? NULL : of,
-                                     .out = cli_string(args, OPT_RANGES_OUT),
-                                     .allow_links = cli_flag(args, OPT_ALLOW_LINKS),
-                                     .replace = cli_flag(args, OPT_CALIBRATE_FORCE),
-                                     .observer = &report_observer};
+  struct calibrate_scales q = {.model = cli_operand(args, "IN"),
+                               .table = strcmp(of, "model") == 0 ? NULL : of,
+                               .observer = &report_observer};
+  FILL(args, calibrate_scales, &q);
   struct calibrate_scaled made;
   if (calibrate_scales_write(&q, &made, err)) return -1;
   if (cli_flag(args, OPT_JSON))

@@ -5,6 +5,7 @@
 // they have everywhere.
 #include "cli_request.h"
 #include "commands.h"
+#include "fill.h"
 #include "render_diff.h"
 #include "machine.h"
 #include "report.h"
@@ -40,15 +41,13 @@ int cmd_diff(const struct cli_args *args, struct err *err) {
   struct diffing x = {
       .side = {{.path = cli_operand(args, "MODEL")}, {.path = cli_operand(args, "OTHER")}},
       .weights = weights_of(args),
-      .weights_word = cli_string(args, OPT_WEIGHTS),
-      .allow_links = cli_flag(args, OPT_ALLOW_LINKS),
-      .trusts = cli_flag(args, OPT_TRUST_MANIFESTS),
       .work = {.jobs = limits.jobs,
                .memory = limits.memory,
                .mode = limits.io,
                .observer = &report_observer},
       .io_name = limits.io_name,
       .began = machine_clock()};
+  FILL(args, diffing, &x);
   int rc = check_memory(&x, args, err);
   if (rc == 0) rc = diffing_load(&x, err);
   if (rc == 0) {

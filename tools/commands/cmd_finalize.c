@@ -1,6 +1,7 @@
 // weir finalize: members of a plan made its units, and the output is put in place (finalize.h).
 #include "cli_request.h"
 #include "commands.h"
+#include "fill.h"
 #include "finalize.h"
 #include "render_verified.h"
 #include "report.h"
@@ -62,13 +63,9 @@ int cmd_finalize(const struct cli_args *args, struct err *err) {
     sign_key_free(key);
     return -1;
   }
-  struct finalize_request r = {.limits = cli_request_limits(args),
-                               .stop = stop,
-                               .recheck = cli_flag(args, OPT_RECHECK),
-                               .source_folder = cli_string(args, OPT_SOURCE_DIR),
-                               .provenance = cli_string(args, OPT_PROVENANCE),
-                               .key = key,
-                               .verify = &verify};
+  struct finalize_request r = {
+      .limits = cli_request_limits(args), .stop = stop, .key = key, .verify = &verify};
+  FILL(args, finalize_request, &r);
   const struct verified *found = &verify.v.found;
   int rc = planned_open(&x, cli_operand(args, "PLAN"), STAGING_AS_LAST, &report_observer, err);
   if (rc == 0) {

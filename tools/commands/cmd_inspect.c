@@ -7,6 +7,7 @@
 //
 // weir inspect DIR: the models in a folder, a line each (model_folder.h).
 #include "commands.h"
+#include "fill.h"
 #include "load.h"
 #include "render_inspect.h"
 #include "render_model_folder.h"
@@ -101,14 +102,10 @@ int cmd_inspect(const struct cli_args *args, struct err *err) {
   model_init(&m);
   int rc = load_model(&m, sources, &loading, err);
   if (rc == 0) {
-    const struct inspect_lists lists = {
-        .tensors = cli_flag(args, OPT_TENSORS),
-        .tree = cli_flag(args, OPT_TREE),
-        .shapes = cli_flag(args, OPT_SHAPES) || cli_flag(args, OPT_VALUES),
-        .elements = cli_flag(args, OPT_VALUES),
-    };
+    struct inspect_lists lists = {.tensors = false};
     const bool json = cli_flag(args, OPT_JSON);
     struct inspect in;
+    FILL(args, inspect_lists, &lists);
     inspect_gather(&in, &m, sources, path, opening.allow_links);
     if (json || !(lists.tensors || lists.tree || lists.shapes)) inspect_look_ahead(&in, &m);
     if (json)

@@ -2,6 +2,7 @@
 //
 //   infer (only with --set-shape, --set-dim) ──▶ opset (with --opset) ──▶ rounds ──▶ what comes last ──▶ infer
 #include "commands.h"
+#include "fill.h"
 #include "infer_step.h"
 #include "optimize_steps.h"
 #include "pass_command.h"
@@ -10,16 +11,11 @@
 
 int cmd_optimize(const struct cli_args *args, struct err *err) {
   struct pass_edits pj;
-  struct optimize_asked asked = {.goal = optimize_goal_of(cli_string(args, OPT_GOAL)),
-                                 .rounds = cli_count(args, OPT_ROUNDS)};
+  struct optimize_asked asked = {.rounds = 0};
   render_passes_init(&pj, &report_observer);
   pj.tell = render_passes_nodes;
-  asked.only = cli_list(args, OPT_ONLY, &asked.n_only);
-  asked.skip = cli_list(args, OPT_SKIP, &asked.n_skip);
-  if (cli_given(args, OPT_FOLD_LIMIT))
-    asked.fold_limit = arena_printf(&pj.pipeline.arena, "%llu",
-                                    (unsigned long long)cli_size(args, OPT_FOLD_LIMIT));
-  int rc = pass_command_take_inputs(&pj, args, err);
+  int rc = FILL_IN(args, optimize_asked, &asked, &pj.pipeline.arena, err);
+  if (rc == 0) rc = pass_command_take_inputs(&pj, args, err);
   const struct infer_step_sets sets = pass_command_sets(args);
   if (rc == 0 && sets.n_shapes + sets.n_dims > 0) rc = infer_step_add(&pj.pipeline, &sets, "", err);
   if (rc == 0 && cli_given(args, OPT_OPSET))

@@ -5,6 +5,7 @@
 // Its options are here, and mean what they mean there; where two steps of it infer shapes, both are ours. What cannot be
 // inferred is no error, unless --strict says so. Options that say how the output is stored are those of all commands that write.
 #include "commands.h"
+#include "fill.h"
 #include "infer_step.h"
 #include "optimize_steps.h"
 #include "pass_command.h"
@@ -54,10 +55,8 @@ static void tell(struct execution *exec, struct run_summary *told) {
 }
 
 static int add_steps(struct pipeline *p, const struct cli_args *args, struct err *err) {
-  struct optimize_asked asked = {.goal = GOAL_QUANTIZATION, .rounds = cli_count(args, OPT_ROUNDS)};
-  if (cli_given(args, OPT_FOLD_LIMIT))
-    asked.fold_limit =
-        arena_printf(&p->arena, "%llu", (unsigned long long)cli_size(args, OPT_FOLD_LIMIT));
+  struct optimize_asked asked = {.goal = GOAL_QUANTIZATION};
+  if (FILL_IN(args, optimize_asked, &asked, &p->arena, err)) return -1;
   const bool optimize = !cli_flag(args, OPT_SKIP_OPTIMIZATION);
   const bool last = !cli_flag(args, OPT_SKIP_ONNX_SHAPE);
   const bool symbolic = !cli_flag(args, OPT_SKIP_SYMBOLIC_SHAPE);

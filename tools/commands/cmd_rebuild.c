@@ -8,6 +8,7 @@
 #include "calibrate_take.h"
 #include "cli_request.h"
 #include "commands.h"
+#include "fill.h"
 #include "rebuild.h"
 #include "render_rebuild.h"
 #include "report.h"
@@ -106,10 +107,7 @@ static const char *given_text(const struct cli_args *args, enum cli_option optio
 static int rebuild(struct rebuild *r, const struct cli_args *args, struct err *err) {
   const char *folder = cli_string(args, OPT_WRITE);
   if (rebuild_read(r, args->operand[0], cli_string(args, OPT_PUBLIC_KEY), err)) return -1;
-  r->source = cli_string(args, OPT_SOURCE);
-  r->files = cli_string(args, OPT_FILES);
-  r->artifacts = cli_string(args, OPT_REBUILD_ARTIFACTS);
-  r->calibrates = cli_flag(args, OPT_CALIBRATE);
+  FILL(args, rebuild, r);
   if (r->calibrates)
     r->again = (struct recalibrate){.run = calibrate_take_run,
                                     .library = given_text(args, OPT_ONNXRUNTIME),

@@ -1,6 +1,7 @@
 // weir shard: one member of a plan that several processes carry out (member.h).
 #include "cli_request.h"
 #include "commands.h"
+#include "fill.h"
 #include "member.h"
 #include "report.h"
 #include "stop.h"
@@ -53,14 +54,10 @@ static void print(const struct cli_args *args, const struct planned *x, const st
 
 int cmd_shard(const struct cli_args *args, struct err *err) {
   const volatile int *stop = stop_watch_member();
-  struct member_request r = {.limits = cli_request_limits(args),
-                             .stop = stop,
-                             .source_folder = cli_string(args, OPT_SOURCE_DIR),
-                             .count = cli_count(args, OPT_SHARD_COUNT),
-                             .numbered = cli_given(args, OPT_INDEX),
-                             .index = cli_count(args, OPT_INDEX)};
+  struct member_request r = {.limits = cli_request_limits(args), .stop = stop};
   struct planned x;
   struct member part;
+  FILL(args, member_request, &r);
   int rc = planned_open(&x, cli_operand(args, "PLAN"), STAGING_AS_MEMBER, &report_observer, err);
   if (rc == 0 && (x.in_place || x.joined.sealed)) {
     x.in_place = true;

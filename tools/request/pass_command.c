@@ -1,6 +1,7 @@
 #include "pass_command.h"
 
 #include "cli_request.h"
+#include "fill.h"
 #include "render_passes.h"
 #include "report.h"
 
@@ -29,16 +30,15 @@ int pass_command_take_flags(struct pass_edits *pj, const struct cli_args *args, 
 }
 
 struct infer_step_sets pass_command_sets(const struct cli_args *args) {
-  struct infer_step_sets sets;
-  sets.shapes = cli_list(args, OPT_SET_SHAPE, &sets.n_shapes);
-  sets.dims = cli_list(args, OPT_SET_DIM, &sets.n_dims);
+  struct infer_step_sets sets = {.n_shapes = 0};
+  FILL(args, infer_step_sets, &sets);
   return sets;
 }
 
 int pass_command_run(struct pass_edits *pj, const struct cli_args *args, struct err *err) {
   struct request request;
   pj->pass = cli_pass(args->command);
-  pj->rank.asked = cli_option_belongs(OPT_RANK, args->command) && cli_flag(args, OPT_RANK);
+  FILL(args, pass_edits, pj);
   int rc = pass_edits_check(pj, err);
   if (rc == 0) cli_request(&request, args, &pj->pipeline, pj->observer, &pj->pipeline.arena);
   if (rc == 0) rc = execution_command(&request, pass_edits_edit, pj, err);
