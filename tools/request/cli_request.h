@@ -1,4 +1,4 @@
-// A command line as a request (request.h): the one place that reads the options of reading and writing models.
+// A command line as a request (request.h), filled as the rows of its options say (fill.h).
 #ifndef WEIR_CLI_REQUEST_H
 #define WEIR_CLI_REQUEST_H
 
