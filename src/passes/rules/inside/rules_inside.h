@@ -234,8 +234,6 @@ bool rules_is_literal(struct rules_run *run, uint32_t value, const struct rules_
 
 // Runs a program over the registers. UNKNOWN where something is not known or cannot be made.
 struct rules_value rules_eval(struct rules_run *run, uint32_t program);
-struct rules_value rules_call(struct rules_run *run, uint32_t function,
-                              const struct rules_value *args, uint32_t n);
 // 1, 0, -1: not known.
 int rules_truth(const struct rules_value *v);
 
