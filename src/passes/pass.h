@@ -91,9 +91,10 @@ struct ranges; // ranges.h
 struct pass_env {
   struct model *m;
   struct edits *edits;
-  const struct pass *pass;  // the row that runs: one function may stand behind many
-  enum exactness exactness; // the cap. The pass itself is within it; of several rewrites that it
-                            // has, those beyond it are held back and counted (pass_result)
+  const struct pass *pass;    // the row that runs: one function may stand behind many
+  struct pass_result *result; // of that pass, where it runs by itself (struct pass.run)
+  enum exactness exactness;   // the cap. The pass itself is within it; of several rewrites that it
+                              // has, those beyond it are held back and counted (pass_result)
   struct arena
       *scratch; // until the pass returns; what belongs to one site lies in the kit's `site`
   void (*site)(void *ctx, const struct pass_site *site); // may be NULL
@@ -259,7 +260,7 @@ struct pass {
   size_t options_bytes;
   const char
       *stores; // what it makes of weights, in the closing line: "quantized", "cast"; NULL: it
-      // stores none in another form. quant_error_check.c checks each element, if dequant_expr.c knows the form
+  // stores none in another form. quant_error_check.c checks each element, if dequant_expr.c knows the form
   bool
       activations; // it quantizes activations too, by ranges that were found before: how near the result is depends on
   // what it is given
@@ -273,7 +274,7 @@ struct pass {
   // are in the order of the rows. NULL: any go together.
   int (*check)(const void *options, const struct pass_value *values, struct err *err);
   // ERR_USAGE for what does not fit the model. Before it fails it may have made edits.
-  int (*run)(struct pass_env *env, void *options, struct pass_result *result, struct err *err);
+  int (*run)(struct pass_env *env, void *options, struct err *err);
   // For passes that are one walk together, as the rules of a book: what `run` does for each of n of
   // them, with its options, one result each, with sites that say which they are of; env->pass is the
   // first. Neighbouring steps of a pipeline with the same function are one call (not where one of them

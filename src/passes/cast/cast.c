@@ -279,12 +279,11 @@ static int check(const void *with, const struct pass_value *values, struct err *
                        "weights are stored in that type");
 }
 
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
+static int run(struct pass_env *env, void *with, struct err *err) {
   struct casting c = {.options = with};
   const struct model *m = env->m;
   const uint32_t n = m->n_tensors;
   struct weight w;
-  (void)result;
   weights_warn_unmatched(env, &c.options->exclude, "--exclude");
   if (c.options->graph) {
     struct cast_graph_options o = {.to = c.options->to,

@@ -413,8 +413,8 @@ bool custom_ops_makes_runnable(const char *pass) {
 
 // ---- the pass ----------------------------------------------------------------------------------
 
-static int run(struct pass_env *env, void *options, struct pass_result *result, struct err *err) {
-  (void)options, (void)result;
+static int run(struct pass_env *env, void *options, struct err *err) {
+  (void)options;
   return custom_ops_complete(env, 0, err);
 }
 

@@ -235,9 +235,8 @@ static int inline_all(struct inliner *f, struct err *err) {
   return rc;
 }
 
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
+static int run(struct pass_env *env, void *with, struct err *err) {
   struct inliner f = {.nodes = with};
-  (void)result;
   // Operators of onnx_passes.ops have functions, even if the model does not say them.
   if (custom_ops_complete(env, 0, err)) return -1;
   if (env->m->n_functions == 0 || env->m->main_graph == NO_ID) return 0;

@@ -263,10 +263,9 @@ static bool has_any(const struct model *m, bool *is_call) {
   return any;
 }
 
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
+static int run(struct pass_env *env, void *with, struct err *err) {
   const struct model *m = env->m;
   bool is_call;
-  (void)result;
   if (!has_any(m, &is_call)) return 0;
   if (is_call) {
     struct kit k;

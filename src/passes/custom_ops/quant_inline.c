@@ -195,14 +195,11 @@ static int run(struct pass_env *env, const struct name_filter *nodes,
   return kit_walk(env, nodes, visit, err);
 }
 
-static int run_inline(struct pass_env *env, void *with, struct pass_result *result,
-                      struct err *err) {
-  (void)result;
+static int run_inline(struct pass_env *env, void *with, struct err *err) {
   return run(env, with, write_nodes, err);
 }
 
-static int run_fold(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
-  (void)result;
+static int run_fold(struct pass_env *env, void *with, struct err *err) {
   return run(env, with, fold, err);
 }
 

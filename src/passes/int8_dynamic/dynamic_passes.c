@@ -291,8 +291,7 @@ static int check(const void *with, const struct pass_value *values, struct err *
   return 0;
 }
 
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
-  (void)result;
+static int run(struct pass_env *env, void *with, struct err *err) {
   return dynamic_run(env, with, err);
 }
 

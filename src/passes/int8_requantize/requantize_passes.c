@@ -44,11 +44,9 @@ static int raise_opset(struct pass_env *env, const struct requantize_options *op
   return wants ? opset_raise(env, REQUANTIZE_CHANNELS_OPSET, err) : 0;
 }
 
-static int run_requantize(struct pass_env *env, void *with, struct pass_result *result,
-                          struct err *err) {
+static int run_requantize(struct pass_env *env, void *with, struct err *err) {
   const struct requantize_options *options = with;
   struct kit k;
-  (void)result;
   if (raise_opset(env, options, err)) return -1;
   kit_init(&k, env, env->pass->name);
   k.tells_no_dims = true;

@@ -298,11 +298,9 @@ static int walk(struct smooth *s, struct err *err) {
   return 0;
 }
 
-static int run_smooth(struct pass_env *env, void *with, struct pass_result *result,
-                      struct err *err) {
+static int run_smooth(struct pass_env *env, void *with, struct err *err) {
   struct smooth s = {.options = with};
   const struct name_filter *filter = &s.options->nodes;
-  (void)result;
   if (!env->ranges)
     return err_set(err, ERR_USAGE,
                    "'smooth' cannot be used here: it reads a file of ranges, and "

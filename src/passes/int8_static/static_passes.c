@@ -336,8 +336,7 @@ static int check(const void *with, const struct pass_value *values, struct err *
   return o->format == STATIC_QOPERATOR ? check_qoperator(o, err) : 0;
 }
 
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
-  (void)result;
+static int run(struct pass_env *env, void *with, struct err *err) {
   return static_pass(env, with, err);
 }
 

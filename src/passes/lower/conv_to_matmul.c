@@ -145,8 +145,7 @@ static const char *visit(struct lower *l, uint32_t node) {
   return NULL;
 }
 
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
-  (void)result;
+static int run(struct pass_env *env, void *with, struct err *err) {
   return lower_window_walk(env, with, OP_Conv, visit, err);
 }
 

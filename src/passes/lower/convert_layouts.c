@@ -226,9 +226,8 @@ static int convert(struct kit *k, const struct layout_options *o, struct err *er
   return 0;
 }
 
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
+static int run(struct pass_env *env, void *with, struct err *err) {
   struct kit k;
-  (void)result;
   kit_init(&k, env, env->pass->name);
   kit_infer(&k);
   const int failed = convert(&k, with, err);

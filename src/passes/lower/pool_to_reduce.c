@@ -64,8 +64,7 @@ static const char *visit_max(struct lower *l, uint32_t node) {
   return NULL;
 }
 
-static int run_max(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
-  (void)result;
+static int run_max(struct pass_env *env, void *with, struct err *err) {
   return lower_window_walk(env, with, OP_MaxPool, visit_max, err);
 }
 
@@ -180,9 +179,7 @@ static const char *visit_average(struct lower *l, uint32_t node) {
   return NULL;
 }
 
-static int run_average(struct pass_env *env, void *with, struct pass_result *result,
-                       struct err *err) {
-  (void)result;
+static int run_average(struct pass_env *env, void *with, struct err *err) {
   return lower_window_walk(env, with, OP_AveragePool, visit_average, err);
 }
 
@@ -218,9 +215,7 @@ static void visit_global(struct kit *k, uint32_t node) {
               KIT_INTS("kernel_shape", window, rank - 2));
 }
 
-static int run_global(struct pass_env *env, void *with, struct pass_result *result,
-                      struct err *err) {
-  (void)result;
+static int run_global(struct pass_env *env, void *with, struct err *err) {
   return kit_walk(env, with, visit_global, err);
 }
 

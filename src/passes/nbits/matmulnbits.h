@@ -92,8 +92,7 @@ int matmulnbits_options_check(const struct matmulnbits_options *options, struct 
 // smallest pick, and whoever plans it sees whether that is true.
 // ERR_USAGE for options that do not go together; ERR_FAIL if qdq needs a newer opset and a node of
 // the model does not mean the same there. Nothing is edited on failure.
-int pass_matmulnbits(struct pass_env *env, struct matmulnbits_options *options,
-                     struct pass_result *result, struct err *err);
+int pass_matmulnbits(struct pass_env *env, struct matmulnbits_options *options, struct err *err);
 
 // The opset that a model has to have for all that the options may pick; 0: any.
 int64_t matmulnbits_opset(const struct matmulnbits_options *options);

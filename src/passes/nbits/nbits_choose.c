@@ -478,8 +478,7 @@ static void done(struct choosing *c) {
   arena_free(&c->arena);
 }
 
-int nbits_choose(struct nbits_work *w, struct nbits_site *sites, uint32_t n,
-                 struct pass_result *result, struct err *err) {
+int nbits_choose(struct nbits_work *w, struct nbits_site *sites, uint32_t n, struct err *err) {
   const struct matmulnbits_options *options = w->options;
   if (options->budget == 0 && options->n_gates == 0 && !options->skip_nonfinite) return 0;
   struct choosing c = {.work = w, .m = w->k.m, .o = options, .sites = sites, .n_sites = n};
@@ -490,8 +489,8 @@ int nbits_choose(struct nbits_work *w, struct nbits_site *sites, uint32_t n,
     rc = apply_gates(&c, err);
   }
   if (rc == 0 && options->budget > 0) {
-    apply_budget(&c, &result->counted);
-    result->output_limit = options->budget;
+    apply_budget(&c, &w->k.env->result->counted);
+    w->k.env->result->output_limit = options->budget;
   }
   if (rc == 0) settle(&c);
   done(&c);

@@ -235,8 +235,8 @@ static int check(const void *with, const struct pass_value *values, struct err *
                    : 0;
 }
 
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
-  return pass_matmulnbits(env, with, result, err);
+static int run(struct pass_env *env, void *with, struct err *err) {
+  return pass_matmulnbits(env, with, err);
 }
 
 static const struct pass quantize = {

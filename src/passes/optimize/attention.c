@@ -250,10 +250,9 @@ static void visit(struct kit *k, uint32_t node) {
     fuse(r, node, &f);
 }
 
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
+static int run(struct pass_env *env, void *with, struct err *err) {
   struct run r = {.mask_of = NO_ID};
   struct kit *k = &r.k;
-  (void)result;
   kit_init(k, env, env->pass->name);
   kit_infer(k);
   kit_visit(k, with, visit);

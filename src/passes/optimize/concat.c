@@ -96,9 +96,8 @@ static void join(struct run *r, uint32_t node) {
     kit_sweep(k, r->taken_here[i]); // and with it what it takes in
 }
 
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
+static int run(struct pass_env *env, void *with, struct err *err) {
   struct run r = {.nodes = with};
-  (void)result;
   kit_init(&r.k, env, env->pass->name);
   kit_infer(&r.k);
   TABLE_ADD(&r, taken, r.k.m->n_nodes);

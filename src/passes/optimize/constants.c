@@ -38,9 +38,8 @@ static void visit(struct kit *k, uint32_t node) {
     move(k, node, tensor);
 }
 
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
+static int run(struct pass_env *env, void *with, struct err *err) {
   struct kit k;
-  (void)result;
   kit_init(&k, env, env->pass->name);
   kit_visit(&k, with, visit);
   return kit_done(&k, err);

@@ -625,9 +625,8 @@ static void walk(struct folder *f, uint32_t graph) {
   }
 }
 
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
+static int run(struct pass_env *env, void *with, struct err *err) {
   struct folder f = {.nodes = with};
-  (void)result;
   kit_init(&f.k, env, env->pass->name);
   kit_infer(&f.k);
   name_filter_warn(&f.nodes, 1, env);

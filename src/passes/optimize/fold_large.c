@@ -23,9 +23,8 @@ static int read_limit(const struct pass_value *v, void *with, struct arena *a, s
   return err_hint(err, "a number of bytes, as 1MiB or 500K");
 }
 
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
+static int run(struct pass_env *env, void *with, struct err *err) {
   const struct fold_large_options *o = with;
-  (void)result;
   name_filter_warn(&(const struct name_filter *){&o->nodes}, 1, env);
   return rules_fold_constants(
       env, &(struct rules_fold_limits){.bytes = o->limit, .nodes = &o->nodes}, err);

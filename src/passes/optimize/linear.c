@@ -53,8 +53,7 @@ static void visit(struct kit *k, uint32_t node) {
   kit_sweep(k, gemm);
 }
 
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
-  (void)result;
+static int run(struct pass_env *env, void *with, struct err *err) {
   return kit_walk(env, with, visit, err);
 }
 

@@ -122,8 +122,7 @@ static void visit(struct kit *k, uint32_t node) {
   kit_bypass(k, node, x);
 }
 
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
-  (void)result;
+static int run(struct pass_env *env, void *with, struct err *err) {
   return kit_walk(env, with, visit, err);
 }
 

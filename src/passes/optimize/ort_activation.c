@@ -133,13 +133,11 @@ static void visit_gemm(struct kit *k, uint32_t node) {
   visit(k, node, OP_Gemm);
 }
 
-static int run_conv(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
-  (void)result;
+static int run_conv(struct pass_env *env, void *with, struct err *err) {
   return kit_walk(env, with, visit_conv, err);
 }
 
-static int run_gemm(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
-  (void)result;
+static int run_gemm(struct pass_env *env, void *with, struct err *err) {
   return kit_walk(env, with, visit_gemm, err);
 }
 

@@ -165,10 +165,9 @@ static void visit(struct kit *k, const struct name_filter *nodes, uint32_t node,
     kit_skipped(k, g.list[i].matmul, why);
 }
 
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
+static int run(struct pass_env *env, void *with, struct err *err) {
   struct run r = {.nodes = with};
   struct kit *k = &r.k;
-  (void)result;
   kit_init(k, env, env->pass->name);
   kit_infer(k);
   kit_visit(k, with, gather);

@@ -573,14 +573,11 @@ static int walk(struct pass_env *env, const struct name_filter *nodes, bool fore
   return kit_done(&r.k, err);
 }
 
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
-  (void)result;
+static int run(struct pass_env *env, void *with, struct err *err) {
   return walk(env, with, false, err);
 }
 
-static int run_foreign(struct pass_env *env, void *with, struct pass_result *result,
-                       struct err *err) {
-  (void)result;
+static int run_foreign(struct pass_env *env, void *with, struct err *err) {
   return walk(env, with, true, err);
 }
 

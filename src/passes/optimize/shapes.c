@@ -436,14 +436,14 @@ static void walk(struct shaper *s, uint32_t graph) {
   }
 }
 
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
+static int run(struct pass_env *env, void *with, struct err *err) {
   struct shaper s = {.nodes = with};
   kit_init(&s.k, env, env->pass->name);
   kit_infer(&s.k);
   name_filter_warn(&s.nodes, 1, env);
   for (uint32_t g = 0; kit_graph(&s.k, &g); g++)
     walk(&s, g);
-  result->held_back = s.held_back;
+  env->result->held_back = s.held_back;
   TABLE_FREE(&s, places);
   TABLE_FREE(&s, filled);
   value_set_free(&s.lists);

@@ -14,11 +14,9 @@ static int refuse(struct pass_env *env, const struct err *why, struct err *err) 
   return -1;
 }
 
-static int run_checker(struct pass_env *env, void *options, struct pass_result *result,
-                       struct err *err) {
+static int run_checker(struct pass_env *env, void *options, struct err *err) {
   struct err flaw = {0}, why = {0};
   (void)options;
-  (void)result;
   int rc = check_structure(env->m, NULL, NULL, &flaw);
   if (rc == 0) rc = check_operators(env->m, NULL, &flaw);
   if (rc == 0 && env->types) rc = check_dtypes(env->m, env->types, NULL, &flaw);
@@ -28,11 +26,9 @@ static int run_checker(struct pass_env *env, void *options, struct pass_result *
   return refuse(env, &why, err);
 }
 
-static int run_mark(struct pass_env *env, void *options, struct pass_result *result,
-                    struct err *err) {
+static int run_mark(struct pass_env *env, void *options, struct err *err) {
   (void)env;
   (void)options;
-  (void)result;
   (void)err;
   return 0;
 }

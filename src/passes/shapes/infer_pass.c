@@ -656,7 +656,7 @@ static int judge(struct writing *w, struct err *err) {
   return 0;
 }
 
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
+static int run(struct pass_env *env, void *with, struct err *err) {
   struct writing w = {.o = with};
   const struct model *m = env->m;
   const struct infer_options o = {.declared = w.o->declared == DECLARED_REFUSE
@@ -665,7 +665,6 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
                                   .least_dim = (int64_t)w.o->min_dim,
                                   .to_end = (int64_t)w.o->int_max,
                                   .guess_rank = w.o->guess_rank};
-  (void)result;
   kit_init(&w.k, env, env->pass->name);
   w.in = infer_new(m, &o);
   note_input_dims(&w);

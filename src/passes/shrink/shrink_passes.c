@@ -96,8 +96,7 @@ static void done(void *with) {
   name_patterns_done(&((struct shrink_options *)with)->exclude);
 }
 
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
-  (void)result;
+static int run(struct pass_env *env, void *with, struct err *err) {
   return pass_shrink(env, with, err);
 }
 

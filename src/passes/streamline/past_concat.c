@@ -170,9 +170,8 @@ static void visit(struct kit *k, uint32_t node) {
   }
 }
 
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
+static int run(struct pass_env *env, void *with, struct err *err) {
   struct run r = {0};
-  (void)result;
   kit_init(&r.k, env, env->pass->name);
   kit_infer(&r.k);
   kit_visit(&r.k, with, visit);

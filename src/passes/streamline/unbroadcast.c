@@ -256,7 +256,7 @@ static void walk(struct run *r, uint32_t graph,
   }
 }
 
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
+static int run(struct pass_env *env, void *with, struct err *err) {
   struct run r = {.nodes = with};
   kit_init(&r.k, env, env->pass->name);
   kit_infer(&r.k);
@@ -266,7 +266,7 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
   const int rc = ask(&r, err);
   for (uint32_t g = 0; rc == 0 && kit_graph(&r.k, &g); g++)
     walk(&r, g, lessen);
-  result->held_back = r.held_back;
+  env->result->held_back = r.held_back;
   TABLE_FREE(&r, questions);
   TABLE_FREE(&r, question_of);
   TABLE_FREE(&r, made);

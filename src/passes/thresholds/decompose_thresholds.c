@@ -244,19 +244,16 @@ static void granularity(struct stairs *s, uint32_t node) {
 
 // ---- the passes --------------------------------------------------------------------------------
 
-static int run_monotonicity(struct pass_env *env, void *with, struct pass_result *result,
-                            struct err *err) {
-  return stairs_walk(env, with, result, monotonicity, err);
+static int run_monotonicity(struct pass_env *env, void *with, struct err *err) {
+  return stairs_walk(env, with, monotonicity, err);
 }
 
-static int run_multiplicity(struct pass_env *env, void *with, struct pass_result *result,
-                            struct err *err) {
-  return stairs_walk(env, with, result, multiplicity, err);
+static int run_multiplicity(struct pass_env *env, void *with, struct err *err) {
+  return stairs_walk(env, with, multiplicity, err);
 }
 
-static int run_granularity(struct pass_env *env, void *with, struct pass_result *result,
-                           struct err *err) {
-  return stairs_walk(env, with, result, granularity, err);
+static int run_granularity(struct pass_env *env, void *with, struct err *err) {
+  return stairs_walk(env, with, granularity, err);
 }
 
 const struct pass thresholds_by_monotonicity = {

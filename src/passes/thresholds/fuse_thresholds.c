@@ -351,13 +351,12 @@ static void fuse_segments(struct stairs *s, uint32_t node) {
 
 // ---- the passes --------------------------------------------------------------------------------
 
-static int run_fuse(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
-  return stairs_walk(env, with, result, fuse, err);
+static int run_fuse(struct pass_env *env, void *with, struct err *err) {
+  return stairs_walk(env, with, fuse, err);
 }
 
-static int run_segments(struct pass_env *env, void *with, struct pass_result *result,
-                        struct err *err) {
-  return stairs_walk(env, with, result, fuse_segments, err);
+static int run_segments(struct pass_env *env, void *with, struct err *err) {
+  return stairs_walk(env, with, fuse_segments, err);
 }
 
 const struct pass thresholds_fuse = {

@@ -51,10 +51,10 @@ static void say(struct kit *k, bool *began, uint32_t value, const char *text) {
   edit_say_range(k->e, value, span_str(text));
 }
 
-static int annotate(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
+static int annotate(struct pass_env *env, void *with, struct err *err) {
   struct kit k;
   struct sure_ranges r;
-  (void)with, (void)result;
+  (void)with;
   kit_init(&k, env, env->pass->name);
   kit_infer(&k);
   const int rc = sure_ranges_find(&r, &k, NULL, err);
@@ -70,9 +70,9 @@ static int annotate(struct pass_env *env, void *with, struct pass_result *result
   return kit_done(&k, err) < 0 ? -1 : rc;
 }
 
-static int cleanup(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
+static int cleanup(struct pass_env *env, void *with, struct err *err) {
   struct kit k;
-  (void)with, (void)result;
+  (void)with;
   kit_init(&k, env, env->pass->name);
   bool began = false;
   for (uint32_t i = 0; i < k.m->n_infos; i++) {

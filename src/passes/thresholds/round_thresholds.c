@@ -102,10 +102,10 @@ static void visit(struct stairs *s, uint32_t node) {
     convert(s, r, node, steps);
 }
 
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
+static int run(struct pass_env *env, void *with, struct err *err) {
   struct stairs s;
   struct sure_ranges r;
-  stairs_begin(&s, env, with, result);
+  stairs_begin(&s, env, with);
   const int rc = sure_ranges_find(&r, &s.k, is_rounding, err);
   s.with = &r;
   if (rc == 0) stairs_each(&s, visit);

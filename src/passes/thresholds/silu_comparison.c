@@ -167,8 +167,8 @@ static void visit(struct stairs *s, uint32_t node) {
   if (!(k->m->values[m.constant].flags & VALUE_DEAD)) dead_ends_drop(k->e, m.constant);
 }
 
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
-  return stairs_walk(env, with, result, visit, err);
+static int run(struct pass_env *env, void *with, struct err *err) {
+  return stairs_walk(env, with, visit, err);
 }
 
 const struct pass thresholds_silu = {

@@ -15,10 +15,9 @@
 
 // ---- the walk ----------------------------------------------------------------------------------
 
-void stairs_begin(struct stairs *s, struct pass_env *env, void *options,
-                  struct pass_result *result) {
+void stairs_begin(struct stairs *s, struct pass_env *env, void *options) {
   const struct name_filter *nodes = options;
-  *s = (struct stairs){.result = result, .options = options};
+  *s = (struct stairs){.options = options};
   kit_init(&s->k, env, env->pass->name);
   name_filter_warn(&nodes, 1, env);
   kit_infer(&s->k);
@@ -44,17 +43,17 @@ int stairs_end(struct stairs *s, struct err *err) {
   return -1;
 }
 
-int stairs_walk(struct pass_env *env, void *options, struct pass_result *result,
-                void (*visit)(struct stairs *s, uint32_t node), struct err *err) {
+int stairs_walk(struct pass_env *env, void *options, void (*visit)(struct stairs *s, uint32_t node),
+                struct err *err) {
   struct stairs s;
-  stairs_begin(&s, env, options, result);
+  stairs_begin(&s, env, options);
   stairs_each(&s, visit);
   return stairs_end(&s, err);
 }
 
 bool stairs_may(struct stairs *s, enum exactness level) {
   if (level <= s->k.env->exactness) return true;
-  s->result->held_back++;
+  s->k.env->result->held_back++;
   return false;
 }
 

@@ -29,8 +29,8 @@ static void visit(struct stairs *s, uint32_t node) {
   stairs_drop(s, old_t, old_w);
 }
 
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
-  return stairs_walk(env, with, result, visit, err);
+static int run(struct pass_env *env, void *with, struct err *err) {
+  return stairs_walk(env, with, visit, err);
 }
 
 const struct pass thresholds_unbroadcast = {

@@ -344,11 +344,11 @@ int common_subexpressions(struct pass_env *env, const struct name_filter *nodes,
   return kit_done(&k, err);
 }
 
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
+static int run(struct pass_env *env, void *with, struct err *err) {
   struct common_subexpressions_result counts;
   name_filter_warn(&(const struct name_filter *){with}, 1, env);
   const int rc = common_subexpressions(env, with, &counts, err);
-  result->held_back = counts.held_back;
+  env->result->held_back = counts.held_back;
   return rc;
 }
 

@@ -237,11 +237,10 @@ static void merge(struct equal *q, struct unlist *gone, uint32_t i) {
   if (*here == 0) *here = i + 1;
 }
 
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
+static int run(struct pass_env *env, void *with, struct err *err) {
   struct kit k;
   struct equal q = {.k = &k, .options = with};
   struct unlist gone = {0};
-  (void)result;
   kit_init(&k, env, env->pass->name);
   collect(&q);
   group_all(&q);

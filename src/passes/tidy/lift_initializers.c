@@ -39,9 +39,9 @@ static void lift(struct kit *k, uint32_t tensor) {
   edit_remove_tensor(k->e, tensor);
 }
 
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
+static int run(struct pass_env *env, void *with, struct err *err) {
   struct kit k;
-  (void)with, (void)result;
+  (void)with;
   kit_init(&k, env, env->pass->name);
   const struct model *m = k.m;
   for (uint32_t t = 0, n = m->n_tensors; t < n; t++) {

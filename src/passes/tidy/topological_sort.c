@@ -126,10 +126,10 @@ static uint32_t node_count(const struct model *m, uint32_t graph) {
   return n;
 }
 
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
+static int run(struct pass_env *env, void *with, struct err *err) {
   struct kit k;
   struct sort s = {.k = &k};
-  (void)with, (void)result;
+  (void)with;
   kit_init(&k, env, env->pass->name);
   kit_site(&k, NO_ID, "order");
   collect(&s);

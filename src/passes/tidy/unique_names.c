@@ -169,11 +169,10 @@ static const char *obstacle(const struct model *m) {
   return NULL;
 }
 
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
+static int run(struct pass_env *env, void *with, struct err *err) {
   const struct unique_options *o = with;
   struct kit k;
   struct naming x = {.k = &k};
-  (void)result;
   kit_init(&k, env, env->pass->name);
   const char *reason = obstacle(k.m);
   if (reason) {

@@ -67,10 +67,9 @@ static void drop_constants(struct kit *k, uint32_t graph) {
   }
 }
 
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
+static int run(struct pass_env *env, void *with, struct err *err) {
   const struct unused_options *o = with;
   struct kit k;
-  (void)result;
   kit_init(&k, env, env->pass->name);
   drop_initializers(&k, o->inputs);
   for (uint32_t g = 0; kit_graph(&k, &g); g++)

@@ -48,11 +48,10 @@ static void sweep(struct kit *k, const struct effects *x, uint32_t graph,
   }
 }
 
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
+static int run(struct pass_env *env, void *with, struct err *err) {
   const struct unused_options *o = with;
   struct effects x = {0};
   struct kit k;
-  (void)result;
   kit_init(&k, env, env->pass->name);
   effects_find(&x, &k);
   name_filter_warn(&(const struct name_filter *){&o->nodes}, 1, env);

@@ -57,10 +57,10 @@ static void need_nodes(struct needed *x, struct kit *k, const uint32_t *first, c
       need(x, m, m->nodes[n].domain, list);
 }
 
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
+static int run(struct pass_env *env, void *with, struct err *err) {
   struct kit k;
   struct needed x = {0};
-  (void)with, (void)result;
+  (void)with;
   kit_init(&k, env, env->pass->name);
   kit_site(&k, NO_ID, "unused");
   const struct model *m = k.m;

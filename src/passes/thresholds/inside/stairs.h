@@ -18,7 +18,6 @@ enum { STAIRS_MOST = EDIT_LOOK_MOST / 8 };
 struct stairs {
   struct kit k;
   struct arena room; // until the next node
-  struct pass_result *result;
   void *options;
   const void *with; // the pass's own
   struct err err;
@@ -26,11 +25,10 @@ struct stairs {
 
 // kit_init, kit_infer, `visit` for every node that the options' filter (their first member) lets through, kit_done.
 // `visit` may remove its node and those before it.
-int stairs_walk(struct pass_env *env, void *options, struct pass_result *result,
-                void (*visit)(struct stairs *s, uint32_t node), struct err *err);
+int stairs_walk(struct pass_env *env, void *options, void (*visit)(struct stairs *s, uint32_t node),
+                struct err *err);
 // The same in parts.
-void stairs_begin(struct stairs *s, struct pass_env *env, void *options,
-                  struct pass_result *result);
+void stairs_begin(struct stairs *s, struct pass_env *env, void *options);
 void stairs_each(struct stairs *s, void (*visit)(struct stairs *s, uint32_t node));
 int stairs_end(struct stairs *s, struct err *err);
 // May a rewrite of that level be made? Counts it as held back where not.
