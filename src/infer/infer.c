@@ -445,37 +445,6 @@ bool infer_dims_lead_to_stuck(struct infer *in, uint32_t value) {
          !infer_declares(in, value, &known);
 }
 
-void infer_note(struct infer *in, uint32_t value, const struct infer_type *type) {
-  struct infer_type t = *type, was;
-  dim_id dims[INFER_RANK_MAX];
-  const bool known = infer_type_of(in, value, &was);
-  struct infer_row *row = infer_row_at(in, value);
-  if (known && t.dtype == DTYPE_UNDEFINED) t.dtype = was.dtype;
-  if (t.ranked && t.rank > INFER_RANK_MAX) t.ranked = false;
-  if (!t.ranked && was.ranked) {
-    t.ranked = true;
-    t.rank = was.rank;
-    t.dims = was.dims;
-  }
-  for (uint32_t i = 0; t.ranked && i < t.rank; i++) {
-    dims[i] = t.dims ? t.dims[i] : NO_ID;
-    if (dims[i] == NO_ID && was.ranked && was.rank == t.rank) dims[i] = was.dims[i];
-    if (dims[i] == NO_ID) dims[i] = dims_fresh(in->d, 0);
-  }
-  const uint32_t shape = t.ranked ? infer_shape_of(in, dims, t.rank) : 0;
-  if (row->shape != shape) row->list = 0;
-  row->shape = shape;
-  row->dtype = (uint8_t)t.dtype;
-  row->kind = (uint8_t)t.kind;
-  row->flags = ROW_SEEN | ROW_SET;
-  row->why = INFER_WHY_KNOWN;
-  infer_changed(in, value);
-}
-
-void infer_forget(struct infer *in, uint32_t value) {
-  if (value < in->n_rows) in->rows[value] = (struct infer_row){.shape = 0};
-}
-
 struct dims *infer_dims(struct infer *in) {
   return in->d;
 }
