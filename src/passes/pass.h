@@ -205,9 +205,11 @@ struct pass_option {
   // The member of the pass's options that takes the value (PASS_MEMBER): a bool of a FLAG, a
   // uint32_t, uint64_t or int64_t of COUNT and NUMBER, a const char * of a TEXT, for a CHOICE an enum
   // or uint32_t (the position of its word) or, of two words, a bool; of one word a bool that it is given.
-  // Without a value it stays zero.
-  size_t at, bytes;
-  // For what a member cannot say (lists, words with a form): fills what it will of the options, which
+  // Of a LIST (PASS_LIST_MEMBER) the words, and how many there are. Without a value it stays zero.
+  size_t at, bytes, count_at;
+  // CHOICE: what the member is for each word, where that is not its position. NULL: it is.
+  const uint32_t *means;
+  // For what a member cannot say (words with a form): fills what it will of the options, which
   // has the rows before this one read; called without a value too. Words live as long as *a.
   // ERR_USAGE. NULL: as the member.
   int (*read)(const struct pass_value *value, void *options, struct arena *a, struct err *err);
@@ -229,12 +231,15 @@ struct pass_option {
 };
 #define PASS_MEMBER(type, member)                                                                  \
   .at = offsetof(struct type, member), .bytes = sizeof(((struct type *)NULL)->member)
+#define PASS_LIST_MEMBER(type, list, n)                                                            \
+  PASS_MEMBER(type, list), .count_at = offsetof(struct type, n)
 #define PASS_OPTIONS(rows, type)                                                                   \
   .options = (rows), .n_options = sizeof(rows) / sizeof *(rows),                                   \
   .options_bytes = sizeof(struct type)
 
 // ---- a pass ------------------------------------------------------------------------------------
 
+struct kit;
 struct rules_book;
 struct pass {
   const char *name; // "family/pass", or a word without a slash, which is a family of its own
@@ -275,6 +280,8 @@ struct pass {
   int (*check)(const void *options, const struct pass_value *values, struct err *err);
   // ERR_USAGE for what does not fit the model. Before it fails it may have made edits.
   int (*run)(struct pass_env *env, void *options, struct err *err);
+  // What it does at each node, where its `run` is a walk that passes share (kit_run); else NULL.
+  void (*visit)(struct kit *k, uint32_t node);
   // For passes that are one walk together, as the rules of a book: what `run` does for each of n of
   // them, with its options, one result each, with sites that say which they are of; env->pass is the
   // first. Neighbouring steps of a pipeline with the same function are one call (not where one of them

@@ -51,13 +51,16 @@ static void refuse(const char *text, const char *message, const char *hint) {
 }
 
 static size_t bytes_of(const struct pass_option *row) {
-  return row->kind == PASS_FLAG ? sizeof(bool) : row->kind == PASS_TEXT ? sizeof(char *) : 4;
+  return row->kind == PASS_FLAG                             ? sizeof(bool)
+         : row->kind == PASS_TEXT || row->kind == PASS_LIST ? sizeof(char *)
+                                                            : 4;
 }
 
 static bool fits(const struct pass *pass, const struct pass_option *row) {
   const bool wide = row->kind == PASS_COUNT || row->kind == PASS_NUMBER;
   const bool two = row->kind == PASS_CHOICE && pass_values_word(row->metavar, '|', 2).n == 0;
-  return row->at + row->bytes <= pass->options_bytes && row->kind != PASS_LIST &&
+  return row->at + row->bytes <= pass->options_bytes &&
+         (row->kind != PASS_LIST || row->count_at > row->at) &&
          (row->bytes == bytes_of(row) || (wide && row->bytes == 8) || (two && row->bytes == 1));
 }
 

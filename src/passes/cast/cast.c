@@ -160,14 +160,6 @@ static int read_to(const struct pass_value *v, void *with, struct arena *a, stru
   return err_hint(err, "to=float16 or to=bfloat16");
 }
 
-static int read_keep_op(const struct pass_value *v, void *with, struct arena *a, struct err *err) {
-  struct cast_options *o = with;
-  (void)a, (void)err;
-  o->keep_op = v->list;
-  o->n_keep_op = v->n_list;
-  return 0;
-}
-
 static int read_headroom(const struct pass_value *v, void *with, struct arena *a, struct err *err) {
   struct cast_options *o = with;
   char *end;
@@ -207,7 +199,7 @@ static const struct pass_option options[] = {
      "with --graph: operators that keep their types\n"
      "OP is a name such as Softmax. Operators for which ONNX Runtime has no kernel in the type "
      "also keep theirs.",
-     .read = read_keep_op, .only_with = "graph", .commas = true},
+     PASS_LIST_MEMBER(cast_options, keep_op, n_keep_op), .only_with = "graph", .commas = true},
     {"ranges", PASS_TEXT, "RANGES", NULL,
      "file of ranges, from 'weir calibrate', for --graph\nFor --to float16. Values beyond the "
      "range of float16 stay in float32, and so do the nodes that produce and read them.",

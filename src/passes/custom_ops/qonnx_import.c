@@ -278,7 +278,7 @@ static int run(struct pass_env *env, void *with, struct err *err) {
   if (model_opset_version(m, m->main_graph, span_str("")) < LEAST_OPSET &&
       opset_raise(env, LEAST_OPSET, err))
     return -1;
-  return kit_walk(env, with, visit, err);
+  return kit_run(env, with, err);
 }
 
 const struct pass custom_ops_import = {
@@ -293,4 +293,5 @@ const struct pass custom_ops_import = {
     .exactness = EXACTNESS_EXACT,
     NAME_FILTER_ALONE,
     .run = run,
+    .visit = visit,
 };

@@ -185,22 +185,13 @@ static bool has_quant(struct pass_env *env) {
   return has;
 }
 
-static int run(struct pass_env *env, const struct name_filter *nodes,
-               void (*visit)(struct kit *, uint32_t), struct err *err) {
+static int run(struct pass_env *env, void *with, struct err *err) {
   const struct model *m = env->m;
   if (!has_quant(env)) return 0;
   if (model_opset_version(m, m->main_graph, span_str("")) < LEAST_OPSET &&
       opset_raise(env, LEAST_OPSET, err))
     return -1;
-  return kit_walk(env, nodes, visit, err);
-}
-
-static int run_inline(struct pass_env *env, void *with, struct err *err) {
-  return run(env, with, write_nodes, err);
-}
-
-static int run_fold(struct pass_env *env, void *with, struct err *err) {
-  return run(env, with, fold, err);
+  return kit_run(env, with, err);
 }
 
 const struct pass custom_ops_inline_quant = {
@@ -213,7 +204,8 @@ const struct pass custom_ops_inline_quant = {
     .promises = "all outputs of the model are unchanged",
     .exactness = EXACTNESS_EXACT,
     NAME_FILTER_ALONE,
-    .run = run_inline,
+    .run = run,
+    .visit = write_nodes,
 };
 
 const struct pass custom_ops_fold_quant = {
@@ -225,5 +217,6 @@ const struct pass custom_ops_fold_quant = {
     .promises = "all outputs of the model are unchanged",
     .exactness = EXACTNESS_EXACT,
     NAME_FILTER_ALONE,
-    .run = run_fold,
+    .run = run,
+    .visit = fold,
 };

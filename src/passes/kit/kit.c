@@ -83,12 +83,11 @@ void kit_visit(struct kit *k, const struct name_filter *nodes,
     }
 }
 
-int kit_walk(struct pass_env *env, const struct name_filter *nodes,
-             void (*visit)(struct kit *k, uint32_t node), struct err *err) {
+int kit_run(struct pass_env *env, void *nodes, struct err *err) {
   struct kit k;
   kit_init(&k, env, env->pass->name);
   kit_infer(&k);
-  kit_visit(&k, nodes, visit);
+  kit_visit(&k, nodes, env->pass->visit);
   return kit_done(&k, err);
 }
 

@@ -70,9 +70,9 @@ bool kit_graph(const struct kit *k, uint32_t *g);
 // patterns that no node has. `visit` may remove its node and those before it.
 void kit_visit(struct kit *k, const struct name_filter *nodes,
                void (*visit)(struct kit *k, uint32_t node));
-// A pass that is nothing but that, over what inference knows: kit_init, kit_infer, kit_visit, kit_done.
-int kit_walk(struct pass_env *env, const struct name_filter *nodes,
-             void (*visit)(struct kit *k, uint32_t node), struct err *err);
+// The `run` of a pass that is nothing but that, over what inference knows, and whose options are a struct name_filter:
+// kit_init, kit_infer, kit_visit of what its row says (struct pass.visit), kit_done.
+int kit_run(struct pass_env *env, void *nodes, struct err *err);
 
 // ---- operators (kit_ops.c) -----------------------------------------------------------------------
 
@@ -210,8 +210,6 @@ bool kit_attr_string(struct kit *k, uint32_t node, const char *name, const char 
 // Lists, and rows: false if absent too (n = 0; NO_ID).
 bool kit_attr_ints(struct kit *k, uint32_t node, const char *name, const int64_t **list,
                    uint32_t *n);
-bool kit_attr_floats(struct kit *k, uint32_t node, const char *name, const float **list,
-                     uint32_t *n);
 bool kit_attr_tensor(struct kit *k, uint32_t node, const char *name, uint32_t *tensor);
 bool kit_attr_graph(struct kit *k, uint32_t node, const char *name, uint32_t *graph);
 // Has it an attribute whose value is given by a function's caller, and so not known here? (For those
@@ -453,18 +451,15 @@ void kit_name_family(struct kit *k, struct span base, const char *const *suffixe
 // Of ai.onnx, and of any domain, for nodes of a graph; 0: not imported.
 int64_t kit_opset(const struct kit *k, uint32_t graph);
 int64_t kit_opset_of(const struct kit *k, const char *domain, uint32_t graph);
-// Can ai.onnx be raised to `version` everywhere, functions too, so that no node changes its
-// meaning? -1 with ERR_FAIL that names the node. `hint` says what the user can do instead; NULL:
-// none.
-int kit_check_raise(struct kit *k, int64_t version, const char *hint, struct err *err);
-// What it says of a node that keeps the model from being raised.
+// ERR_FAIL that names a node which keeps the model from being raised.
 struct schema_change;
 int kit_refuse_raise(const struct kit *k, uint32_t node, int64_t from, int64_t to,
                      const struct schema_change *c, const char *hint, struct err *err);
 // A model that imports no version of ai.onnx gets that one if none of its nodes is of ai.onnx: -1 with ERR_MODEL that names
 // one, since nobody knows what it means. Others are left as they are.
 int kit_need_opset(struct kit *k, int64_t version, struct err *err);
-// Checks, and raises model and functions that are below.
+// Raises ai.onnx to `version` everywhere, functions too, where they are below. -1 with ERR_FAIL that names the node if one
+// would mean something else. `hint` says what the user can do instead; NULL: none.
 int kit_raise(struct kit *k, int64_t version, const char *hint, struct err *err);
 // The same for who saw to all nodes already.
 void kit_set_opset(struct kit *k, int64_t version);

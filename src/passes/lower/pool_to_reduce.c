@@ -215,10 +215,6 @@ static void visit_global(struct kit *k, uint32_t node) {
               KIT_INTS("kernel_shape", window, rank - 2));
 }
 
-static int run_global(struct pass_env *env, void *with, struct err *err) {
-  return kit_walk(env, with, visit_global, err);
-}
-
 const struct pass lower_global_average_pool = {
     .name = "lower-pooling/ExplicitGlobalAveragePool",
     .summary = "replace GlobalAveragePool by AveragePool of the whole window",
@@ -227,5 +223,6 @@ const struct pass lower_global_average_pool = {
     .promises = "the same results up to rounding",
     .exactness = EXACTNESS_ROUNDING,
     NAME_FILTER_ALONE,
-    .run = run_global,
+    .run = kit_run,
+    .visit = visit_global,
 };

@@ -107,10 +107,10 @@ static void find_sites(struct nbits_work *w, struct matmulnbits_options *o, stru
     s->converts = false;
     s->reason = "size";
   }
-  for (uint32_t i = 0; i < o->exclude.n; i++)
-    warn_unmatched(w, list, &o->exclude.at[i], "--exclude");
-  for (uint32_t i = 0; i < o->include.n; i++)
-    warn_unmatched(w, list, &o->include.at[i], "--include");
+  for (uint32_t i = 0; i < o->names.exclude.n; i++)
+    warn_unmatched(w, list, &o->names.exclude.at[i], "--exclude");
+  for (uint32_t i = 0; i < o->names.include.n; i++)
+    warn_unmatched(w, list, &o->names.include.at[i], "--include");
   for (uint32_t i = 0; i < o->n_overrides; i++)
     warn_unmatched(w, list, &o->overrides[i].pattern, "--tensor");
 }

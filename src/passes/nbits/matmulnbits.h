@@ -15,7 +15,7 @@
 #include "size_budget.h"
 #include "pass.h"
 #include "targets.h"
-#include "name_pattern.h"
+#include "name_filter.h"
 
 enum matmulnbits_algorithm {
   MATMULNBITS_DEFAULT,
@@ -49,12 +49,12 @@ struct matmulnbits_override {
 enum matmulnbits_gate_action { MATMULNBITS_RAISE, MATMULNBITS_SKIP, MATMULNBITS_FAIL };
 
 struct matmulnbits_options {
+  struct name_filter names;    // of nodes and tensors; the first member: name_filter.h
   const struct target *target; // what it is for (targets.h); NULL: nobody said
   struct matmulnbits_scheme scheme;
   bool block_given; // not the usual one: nobody needs to be told of a better one
   bool qdq;
   uint32_t op_types; // enum matmulnbits_op
-  struct name_patterns exclude, include;
   struct matmulnbits_override *overrides;
   uint32_t n_overrides;
   uint32_t accuracy_level; // 0: not written

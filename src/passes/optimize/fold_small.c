@@ -146,10 +146,6 @@ static void fold(struct kit *k, uint32_t node) {
     kit_bypass(k, node, kit_new_tensor(k, "decided", recipe));
 }
 
-static int run(struct pass_env *env, void *with, struct err *err) {
-  return kit_walk(env, with, fold, err);
-}
-
 const struct pass optimize_fold_small = {
     .name = "optimize/fold-small",
     .keys = "fold-constants",
@@ -161,5 +157,6 @@ const struct pass optimize_fold_small = {
     .promises = "all outputs of the model are unchanged",
     .exactness = EXACTNESS_EXACT,
     NAME_FILTER_ALONE,
-    .run = run,
+    .run = kit_run,
+    .visit = fold,
 };

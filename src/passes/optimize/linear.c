@@ -53,10 +53,6 @@ static void visit(struct kit *k, uint32_t node) {
   kit_sweep(k, gemm);
 }
 
-static int run(struct pass_env *env, void *with, struct err *err) {
-  return kit_walk(env, with, visit, err);
-}
-
 const struct pass optimize_linear = {
     .name = "optimize/linear",
     .summary = "replace a Gemm between two Reshapes by MatMul and Add",
@@ -68,5 +64,6 @@ const struct pass optimize_linear = {
     .promises = "the same results up to rounding",
     .exactness = EXACTNESS_ROUNDING,
     NAME_FILTER_ALONE,
-    .run = run,
+    .run = kit_run,
+    .visit = visit,
 };

@@ -122,10 +122,6 @@ static void visit(struct kit *k, uint32_t node) {
   kit_bypass(k, node, x);
 }
 
-static int run(struct pass_env *env, void *with, struct err *err) {
-  return kit_walk(env, with, visit, err);
-}
-
 const struct pass optimize_no_effect = {
     .name = "optimize/no-effect",
     .summary = "remove nodes that return their input unchanged, by inferred dims",
@@ -137,5 +133,6 @@ const struct pass optimize_no_effect = {
     .promises = "all outputs of the model are unchanged",
     .exactness = EXACTNESS_EXACT,
     NAME_FILTER_ALONE,
-    .run = run,
+    .run = kit_run,
+    .visit = visit,
 };

@@ -133,14 +133,6 @@ static void visit_gemm(struct kit *k, uint32_t node) {
   visit(k, node, OP_Gemm);
 }
 
-static int run_conv(struct pass_env *env, void *with, struct err *err) {
-  return kit_walk(env, with, visit_conv, err);
-}
-
-static int run_gemm(struct pass_env *env, void *with, struct err *err) {
-  return kit_walk(env, with, visit_gemm, err);
-}
-
 const struct pass ort_fused_conv = {
     .name = "ort/fused-conv",
     .summary = "fuse a Conv and the activation after it",
@@ -150,7 +142,8 @@ const struct pass ort_fused_conv = {
     .promises = "the same results up to rounding",
     .exactness = EXACTNESS_ROUNDING,
     NAME_FILTER_ALONE,
-    .run = run_conv,
+    .run = kit_run,
+    .visit = visit_conv,
 };
 
 const struct pass ort_fused_gemm = {
@@ -163,5 +156,6 @@ const struct pass ort_fused_gemm = {
     .promises = "the same results up to rounding",
     .exactness = EXACTNESS_ROUNDING,
     NAME_FILTER_ALONE,
-    .run = run_gemm,
+    .run = kit_run,
+    .visit = visit_gemm,
 };

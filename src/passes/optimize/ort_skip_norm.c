@@ -270,10 +270,6 @@ static void visit(struct kit *k, uint32_t node) {
   merge(k, &norm, add);
 }
 
-static int run(struct pass_env *env, void *with, struct err *err) {
-  return kit_walk(env, with, visit, err);
-}
-
 const struct pass ort_skip_layer_norm = {
     .name = "ort/skip-layer-norm",
     .summary = "fuse an Add and the LayerNormalization or RMSNormalization after it",
@@ -286,5 +282,6 @@ const struct pass ort_skip_layer_norm = {
     .promises = "the same results up to rounding",
     .exactness = EXACTNESS_ROUNDING,
     NAME_FILTER_ALONE,
-    .run = run,
+    .run = kit_run,
+    .visit = visit,
 };

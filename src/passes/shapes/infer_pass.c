@@ -561,22 +561,6 @@ static int set_shapes(struct writing *w, struct err *err) {
   return 0;
 }
 
-static int read_list(const struct pass_value *v, const char ***list, uint32_t *n) {
-  *list = v->list;
-  *n = v->n_list;
-  return 0;
-}
-static int read_set_shape(const struct pass_value *v, void *with, struct arena *a,
-                          struct err *err) {
-  struct infer_pass_options *o = with;
-  (void)a, (void)err;
-  return read_list(v, &o->set_shape, &o->n_set_shape);
-}
-static int read_set_dim(const struct pass_value *v, void *with, struct arena *a, struct err *err) {
-  struct infer_pass_options *o = with;
-  (void)a, (void)err;
-  return read_list(v, &o->set_dim, &o->n_set_dim);
-}
 static int read_min_dim(const struct pass_value *v, void *with, struct arena *a, struct err *err) {
   (void)a, (void)err;
   ((struct infer_pass_options *)with)->min_dim = v->given ? v->number : 1;
@@ -593,9 +577,10 @@ static const struct pass_option options[] = {
     {"set-shape", PASS_LIST, "INPUT=SHAPE", NULL,
      "set the shape of an input, as in audio=1x128xT\n"
      "Dims are numbers or names, with an x or a comma between them.",
-     .read = read_set_shape, .commas = false},
+     PASS_LIST_MEMBER(infer_pass_options, set_shape, n_set_shape)},
     {"set-dim", PASS_LIST, "NAME=NUMBER", NULL,
-     "set the size of all dims of that name, as in batch=1", .read = read_set_dim},
+     "set the size of all dims of that name, as in batch=1",
+     PASS_LIST_MEMBER(infer_pass_options, set_dim, n_set_dim)},
     {"min-dim", PASS_NUMBER, "N", NULL,
      "smallest size that a named input dim can have (default: 1)\n"
      "Use 0 if the model must accept empty inputs.",

@@ -172,10 +172,6 @@ static void visit(struct kit *k, uint32_t node) {
     node = move(k, node);
 }
 
-static int run(struct pass_env *env, void *with, struct err *err) {
-  return kit_walk(env, with, visit, err);
-}
-
 const struct pass streamline_past_split = {
     .name = "reorder/MoveElementwisePastSplit",
     .summary = "apply elementwise operators after a Split instead of before it",
@@ -187,5 +183,6 @@ const struct pass streamline_past_split = {
     .exactness = EXACTNESS_EXACT,
     .loosest = EXACTNESS_ZERO,
     NAME_FILTER_ALONE,
-    .run = run,
+    .run = kit_run,
+    .visit = visit,
 };

@@ -50,8 +50,8 @@ static uint32_t put_part(struct stairs *s, uint32_t x, const struct stairs_table
   return put(s, x, &t, &w, NO_ID);
 }
 
-static void monotonicity(struct stairs *s, uint32_t node) {
-  struct kit *k = &s->k;
+static void monotonicity(struct kit *k, uint32_t node) {
+  struct stairs *s = (struct stairs *)k;
   struct stairs_array t, w;
   struct stairs_table table;
   if (!stairs_is(s, node)) return;
@@ -117,8 +117,8 @@ static uint64_t steps_of_one(const struct stairs_table *table, enum exactness *l
   return large || most < table->n ? most : 0;
 }
 
-static void multiplicity(struct stairs *s, uint32_t node) {
-  struct kit *k = &s->k;
+static void multiplicity(struct kit *k, uint32_t node) {
+  struct stairs *s = (struct stairs *)k;
   struct stairs_array t, w;
   struct stairs_table table;
   enum exactness level = EXACTNESS_ROUNDING;
@@ -208,8 +208,8 @@ static const char *split(struct stairs *s, const struct stairs_array *t, struct 
   return NULL;
 }
 
-static void granularity(struct stairs *s, uint32_t node) {
-  struct kit *k = &s->k;
+static void granularity(struct kit *k, uint32_t node) {
+  struct stairs *s = (struct stairs *)k;
   struct stairs_array t, w, u, b;
   if (!stairs_is(s, node)) return;
   const uint32_t x = kit_in(k, node, 0), old_t = kit_in(k, node, 1), old_w = kit_in(k, node, 2);
@@ -244,18 +244,6 @@ static void granularity(struct stairs *s, uint32_t node) {
 
 // ---- the passes --------------------------------------------------------------------------------
 
-static int run_monotonicity(struct pass_env *env, void *with, struct err *err) {
-  return stairs_walk(env, with, monotonicity, err);
-}
-
-static int run_multiplicity(struct pass_env *env, void *with, struct err *err) {
-  return stairs_walk(env, with, multiplicity, err);
-}
-
-static int run_granularity(struct pass_env *env, void *with, struct err *err) {
-  return stairs_walk(env, with, granularity, err);
-}
-
 const struct pass thresholds_by_monotonicity = {
     .name = "decompose-thresholds/ThresholdMonotonicityDecomposition",
     .summary = "replace a MultiThreshold with positive and negative steps by a difference of two "
@@ -269,7 +257,8 @@ const struct pass thresholds_by_monotonicity = {
     .exactness = EXACTNESS_ZERO,
     .loosest = EXACTNESS_ROUNDING,
     NAME_FILTER_ALONE,
-    .run = run_monotonicity,
+    .run = stairs_run,
+    .visit = monotonicity,
 };
 
 const struct pass thresholds_by_multiplicity = {
@@ -283,7 +272,8 @@ const struct pass thresholds_by_multiplicity = {
     .exactness = EXACTNESS_EXACT,
     .loosest = EXACTNESS_ROUNDING,
     NAME_FILTER_ALONE,
-    .run = run_multiplicity,
+    .run = stairs_run,
+    .visit = multiplicity,
 };
 
 const struct pass thresholds_by_granularity = {
@@ -296,5 +286,6 @@ const struct pass thresholds_by_granularity = {
                 "the sum of input and bias decides",
     .exactness = EXACTNESS_FINITE,
     NAME_FILTER_ALONE,
-    .run = run_granularity,
+    .run = stairs_run,
+    .visit = granularity,
 };

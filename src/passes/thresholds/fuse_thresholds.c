@@ -172,8 +172,8 @@ static uint32_t ones(struct stairs *s, uint32_t thresholds) {
                         recipe_fill(k->r, DTYPE_FLOAT, dims, rank, span_of(&one, sizeof one)));
 }
 
-static void fuse(struct stairs *s, uint32_t node) {
-  struct kit *k = &s->k;
+static void fuse(struct kit *k, uint32_t node) {
+  struct stairs *s = (struct stairs *)k;
   struct summed m;
   if (!find_root(k, node, &m)) return;
   const uint32_t compares = kit_maker(k, m.root), before = kit_maker(k, kit_in(k, node, 0)),
@@ -307,8 +307,8 @@ static uint32_t bias_of(struct stairs *s, const struct segments *g) {
   return stairs_write(s, "bias", &a);
 }
 
-static void fuse_segments(struct stairs *s, uint32_t node) {
-  struct kit *k = &s->k;
+static void fuse_segments(struct kit *k, uint32_t node) {
+  struct stairs *s = (struct stairs *)k;
   struct summed m;
   struct segments g = {.exact = true};
   struct stairs_array t[LEAVES], w;
@@ -351,14 +351,6 @@ static void fuse_segments(struct stairs *s, uint32_t node) {
 
 // ---- the passes --------------------------------------------------------------------------------
 
-static int run_fuse(struct pass_env *env, void *with, struct err *err) {
-  return stairs_walk(env, with, fuse, err);
-}
-
-static int run_segments(struct pass_env *env, void *with, struct err *err) {
-  return stairs_walk(env, with, fuse_segments, err);
-}
-
 const struct pass thresholds_fuse = {
     .name = "fuse-thresholds/FuseThresholds",
     .summary = "fuse comparisons, weights and their sum into MultiThreshold",
@@ -368,7 +360,8 @@ const struct pass thresholds_fuse = {
     .promises = "the same results",
     .exactness = EXACTNESS_EXACT,
     NAME_FILTER_ALONE,
-    .run = run_fuse,
+    .run = stairs_run,
+    .visit = fuse,
 };
 
 const struct pass thresholds_fuse_segments = {
@@ -382,5 +375,6 @@ const struct pass thresholds_fuse_segments = {
     .exactness = EXACTNESS_ZERO,
     .loosest = EXACTNESS_ROUNDING,
     NAME_FILTER_ALONE,
-    .run = run_segments,
+    .run = stairs_run,
+    .visit = fuse_segments,
 };

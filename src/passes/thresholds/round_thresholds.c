@@ -90,8 +90,8 @@ static void convert(struct stairs *s, const struct sure_ranges *r, uint32_t node
   kit_replace(k, node, OP_Add, KIT_IN(z, kit_new_scalar(k, "least", dtype, least)));
 }
 
-static void visit(struct stairs *s, uint32_t node) {
-  struct kit *k = &s->k;
+static void visit(struct kit *k, uint32_t node) {
+  struct stairs *s = (struct stairs *)k;
   const struct sure_ranges *r = s->with;
   uint32_t steps;
   if (!is_rounding(k, node) || kit_out(k, node, 0) == NO_ID) return;

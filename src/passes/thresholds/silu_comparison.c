@@ -144,8 +144,8 @@ static void absorb(struct stairs *s, uint32_t node, const struct comparison *m) 
   kit_replace(k, node, OP_Not, KIT_IN(between));
 }
 
-static void visit(struct stairs *s, uint32_t node) {
-  struct kit *k = &s->k;
+static void visit(struct kit *k, uint32_t node) {
+  struct stairs *s = (struct stairs *)k;
   struct comparison m = {.alpha = 1};
   const enum op op = kit_op(k, node);
   uint32_t tensor;
@@ -167,10 +167,6 @@ static void visit(struct stairs *s, uint32_t node) {
   if (!(k->m->values[m.constant].flags & VALUE_DEAD)) dead_ends_drop(k->e, m.constant);
 }
 
-static int run(struct pass_env *env, void *with, struct err *err) {
-  return stairs_walk(env, with, visit, err);
-}
-
 const struct pass thresholds_silu = {
     .name = "algebraic/AbsorbSiluIntoComparison",
     .summary = "compare the input of Silu instead of its output",
@@ -181,5 +177,6 @@ const struct pass thresholds_silu = {
     .promises = "the same results unless a comparison is so close that rounding decides it",
     .exactness = EXACTNESS_FINITE,
     NAME_FILTER_ALONE,
-    .run = run,
+    .run = stairs_run,
+    .visit = visit,
 };

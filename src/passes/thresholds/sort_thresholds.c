@@ -22,8 +22,8 @@ static bool sort_row(struct stairs_step *room, double *t, double *w, uint64_t n)
   return moved;
 }
 
-static void visit(struct stairs *s, uint32_t node) {
-  struct kit *k = &s->k;
+static void visit(struct kit *k, uint32_t node) {
+  struct stairs *s = (struct stairs *)k;
   struct stairs_array t, w;
   struct stairs_table table;
   if (!stairs_is(s, node)) return;
@@ -50,10 +50,6 @@ static void visit(struct stairs *s, uint32_t node) {
   stairs_drop(s, old_t, old_w);
 }
 
-static int run(struct pass_env *env, void *with, struct err *err) {
-  return stairs_walk(env, with, visit, err);
-}
-
 const struct pass thresholds_sort = {
     .name = "sort-thresholds/SortThresholds",
     .summary = "put the thresholds of MultiThreshold in ascending order",
@@ -64,5 +60,6 @@ const struct pass thresholds_sort = {
     .exactness = EXACTNESS_EXACT,
     .loosest = EXACTNESS_ROUNDING,
     NAME_FILTER_ALONE,
-    .run = run,
+    .run = stairs_run,
+    .visit = visit,
 };

@@ -23,7 +23,7 @@ void stairs_begin(struct stairs *s, struct pass_env *env, void *options) {
   kit_infer(&s->k);
 }
 
-void stairs_each(struct stairs *s, void (*visit)(struct stairs *s, uint32_t node)) {
+void stairs_each(struct stairs *s, void (*visit)(struct kit *k, uint32_t node)) {
   struct kit *k = &s->k;
   for (uint32_t g = 0; kit_graph(k, &g); g++)
     for (uint32_t n = k->m->graphs[g].first_node, next; n != NO_ID; n = next) {
@@ -31,7 +31,7 @@ void stairs_each(struct stairs *s, void (*visit)(struct stairs *s, uint32_t node
       if (s->err.kind != ERR_NONE) return;
       arena_reset(&k->site);
       arena_reset(&s->room);
-      if (!name_filter_refuses(s->options, model_name_str(k->m, k->m->nodes[n].name))) visit(s, n);
+      if (!name_filter_refuses(s->options, model_name_str(k->m, k->m->nodes[n].name))) visit(k, n);
     }
 }
 
@@ -43,11 +43,10 @@ int stairs_end(struct stairs *s, struct err *err) {
   return -1;
 }
 
-int stairs_walk(struct pass_env *env, void *options, void (*visit)(struct stairs *s, uint32_t node),
-                struct err *err) {
+int stairs_run(struct pass_env *env, void *options, struct err *err) {
   struct stairs s;
   stairs_begin(&s, env, options);
-  stairs_each(&s, visit);
+  stairs_each(&s, env->pass->visit);
   return stairs_end(&s, err);
 }
 
@@ -117,15 +116,6 @@ uint32_t stairs_write(struct stairs *s, const char *what, const struct stairs_ar
 
 static bool same_number(double a, double b) {
   return (a == b && signbit(a) == signbit(b)) || (isnan(a) && isnan(b));
-}
-
-bool stairs_same(const struct stairs_array *a, const struct stairs_array *b) {
-  if (a->rank != b->rank || a->count != b->count || a->dtype != b->dtype) return false;
-  for (uint32_t i = 0; i < a->rank; i++)
-    if (a->dims[i] != b->dims[i]) return false;
-  for (uint64_t i = 0; i < a->count; i++)
-    if (!same_number(a->at[i], b->at[i])) return false;
-  return true;
 }
 
 uint64_t stairs_index(const struct stairs_array *array, const int64_t *dims, uint32_t rank,

@@ -6,8 +6,8 @@
 // that may be 1.
 #include "thresholds.h"
 
-static void visit(struct stairs *s, uint32_t node) {
-  struct kit *k = &s->k;
+static void visit(struct kit *k, uint32_t node) {
+  struct stairs *s = (struct stairs *)k;
   struct stairs_array t, w;
   struct stairs_table table;
   if (!stairs_is(s, node)) return;
@@ -29,10 +29,6 @@ static void visit(struct stairs *s, uint32_t node) {
   stairs_drop(s, old_t, old_w);
 }
 
-static int run(struct pass_env *env, void *with, struct err *err) {
-  return stairs_walk(env, with, visit, err);
-}
-
 const struct pass thresholds_unbroadcast = {
     .name = "unbroadcast/UnbroadcastThresholds",
     .summary = "remove repeated rows from the thresholds and weights of MultiThreshold",
@@ -42,5 +38,6 @@ const struct pass thresholds_unbroadcast = {
     .promises = "the same results",
     .exactness = EXACTNESS_EXACT,
     NAME_FILTER_ALONE,
-    .run = run,
+    .run = stairs_run,
+    .visit = visit,
 };
