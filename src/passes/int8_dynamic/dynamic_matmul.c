@@ -221,14 +221,7 @@ void dynamic_matmul_convert(struct dynamic *d, const struct dynamic_site *s) {
 static void put_sum(struct dynamic *d, uint32_t node, uint32_t product, uint32_t c,
                     struct span name) {
   const uint32_t in[2] = {product, dynamic_codes_floats(d, c)};
-  const struct kit_new spec = {.op = OP_Add,
-                               .in = in,
-                               .n_in = 2,
-                               .attrs_of = NO_ID,
-                               .as = node,
-                               .name = name,
-                               .called = true};
-  kit_put(&d->k, &spec);
+  kit_replace(&d->k, node, OP_Add, KIT_INPUTS(in, 2), KIT_CALLED(name));
 }
 
 void dynamic_matmul_convert_gemm(struct dynamic *d, const struct dynamic_site *s) {

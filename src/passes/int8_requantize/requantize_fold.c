@@ -338,13 +338,8 @@ static void move_codes(struct fold *f, uint32_t node) {
   const uint32_t codes = codes_value(f, w.codes, "moved", recipe);
   const uint32_t in[3] = {codes, w.scale, w.zero};
   const struct edit_attr attr = {.name = "axis", .type = ATTR_INT, .i = axis};
-  kit_put(k, &(struct kit_new){.op = kit_op(k, dequantize),
-                               .in = in,
-                               .n_in = w.zero == NO_ID ? 2 : 3,
-                               .attrs = &attr,
-                               .n_attrs = w.n > 1,
-                               .attrs_of = dequantize, // it may say the type that it gives
-                               .as = node});
+  kit_replace(k, node, kit_op(k, dequantize), KIT_INPUTS(in, w.zero == NO_ID ? 2 : 3),
+              KIT_ATTRS(&attr, w.n > 1), KIT_ATTRS_OF(dequantize));
   kit_converted(k, node, "folded");
   dead_ends_drop(k->e, sizes);
   if (kit_unused(k, before)) kit_sweep(k, dequantize);

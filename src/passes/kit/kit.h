@@ -344,15 +344,8 @@ void kit_site(struct kit *k, uint32_t node, const char *reason);
       .n = (count)                                                                                 \
     }                                                                                              \
   }
-#define KIT_FLOATS(key, list, count)                                                               \
-  {                                                                                                \
-    .what = KIT_PART_ATTR, .attr = {                                                               \
-      .name = (key),                                                                               \
-      .type = ATTR_FLOATS,                                                                         \
-      .floats = (list),                                                                            \
-      .n = (count)                                                                                 \
-    }                                                                                              \
-  }
+#define KIT_ATTRS(list, count)                                                                     \
+  { .what = KIT_PART_ATTRS, .attrs = (list), .n = (count) }
 #define KIT_TENSOR(key, of)                                                                        \
   {                                                                                                \
     .what = KIT_PART_ATTR, .attr = {.name = (key), .type = ATTR_TENSOR, .recipe = (of) }           \
@@ -374,6 +367,7 @@ struct kit_part {
     KIT_PARTS_END,
     KIT_PART_IN,
     KIT_PART_ATTR,
+    KIT_PART_ATTRS,
     KIT_PART_ATTRS_OF,
     KIT_PART_NAME,
     KIT_PART_CALLED,
@@ -383,6 +377,7 @@ struct kit_part {
   const uint32_t *in;
   uint32_t n;
   struct edit_attr attr;
+  const struct edit_attr *attrs;
   struct edit_output out;
   struct span name;
 };
@@ -415,8 +410,8 @@ bool kit_attr_is_first(const struct model *m, uint32_t node, uint32_t i);
 bool kit_attrs_alike(struct kit *k, uint32_t node, enum op op);
 // Can they be copied, mean they the same, and has a node of operator `op` all of them that say something?
 bool kit_attrs_fit(struct kit *k, uint32_t node, enum op op);
-// As kit_make, and the new node takes the place of `node`: it has its outputs, and the names of
-// those stay, as graph outputs too. k->before, where it was the node, is the new one. Gives the
+// As kit_make, and the new node takes the place of `node` (NO_ID: of none): it has its outputs, and the
+// names of those stay, as graph outputs too. k->before, where it was the node, is the new one. Gives the
 // new node.
 #define kit_replace(k, node, op, ...)                                                              \
   kit_replace_parts((k), (node), (op),                                                             \

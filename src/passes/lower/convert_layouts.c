@@ -118,14 +118,8 @@ static uint32_t put_pair(struct kit *k, const struct layout *l, uint32_t x, uint
   const struct edit_attr attrs[2] = {
       {.name = "assumes", .type = ATTR_STRINGS, .strings = l->assumes, .n = l->n},
       {.name = "perm", .type = ATTR_INTS, .ints = l->perm, .n = l->n}};
-  *converter = kit_put(k, &(struct kit_new){.op = OP_ops_LayoutConverter,
-                                            .in = &x,
-                                            .n_in = 1,
-                                            .attrs = attrs,
-                                            .n_attrs = 2,
-                                            .attrs_of = NO_ID,
-                                            .as = NO_ID});
-  const uint32_t y = kit_out(k, *converter, 0);
+  const uint32_t y = kit_make(k, OP_ops_LayoutConverter, KIT_IN(x), KIT_ATTRS(attrs, 2));
+  *converter = kit_maker(k, y);
   if (out) return kit_make(k, OP_Transpose, KIT_IN(y), KIT_INTS("perm", back, l->n), KIT_OUT(*out));
   return kit_make(k, OP_Transpose, KIT_IN(y), KIT_INTS("perm", back, l->n));
 }

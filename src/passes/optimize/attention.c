@@ -223,15 +223,8 @@ static void fuse(struct run *r, uint32_t node, const struct attention_found *f) 
     attrs[n++] = (struct edit_attr){.name = "q_num_heads", .type = ATTR_INT, .i = 1};
     attrs[n++] = (struct edit_attr){.name = "kv_num_heads", .type = ATTR_INT, .i = 1};
   }
-  const struct kit_new spec = {.op = OP_Attention,
-                               .in = in,
-                               .n_in = in[3] == NO_ID ? 3 : 4,
-                               .attrs = attrs,
-                               .n_attrs = n,
-                               .attrs_of = NO_ID,
-                               .as = node,
-                               .n_out = 1};
-  *TABLE_PUSH(r, made) = kit_put(k, &spec);
+  *TABLE_PUSH(r, made) = kit_replace(k, node, OP_Attention, KIT_INPUTS(in, in[3] == NO_ID ? 3 : 4),
+                                     KIT_ATTRS(attrs, n), KIT_OUTPUTS(1));
   kit_sweep(k, weights);
 }
 

@@ -100,13 +100,8 @@ static void merge(struct kit *k, uint32_t maker, uint32_t node, const struct act
   kit_site(k, node, "activation");
   kit_converted(k, node, "activation");
   kit_import(k, k->m->nodes[node].graph, "com.microsoft", 1);
-  kit_put(k, &(struct kit_new){.op = conv ? OP_ms_FusedConv : OP_ms_FusedGemm,
-                               .in = in,
-                               .n_in = n_in,
-                               .attrs = attrs,
-                               .n_attrs = n_attrs,
-                               .attrs_of = maker,
-                               .as = node});
+  kit_replace(k, node, conv ? OP_ms_FusedConv : OP_ms_FusedGemm, KIT_INPUTS(in, n_in),
+              KIT_ATTRS(attrs, n_attrs), KIT_ATTRS_OF(maker));
   kit_sweep(k, maker);
 }
 

@@ -293,15 +293,9 @@ static uint32_t attention(struct run *r, const struct plan *p, uint32_t as) {
   for (uint32_t i = 0; i < SLOTS; i++)
     in[i] = i < SIDES ? given(k, p, i) : NO_ID;
   in[MASK] = mask_for(r, p);
-  const struct kit_new spec = {.op = OP_ms_MultiHeadAttention,
-                               .in = in,
-                               .n_in = in[MASK] == NO_ID ? SIDES : SLOTS,
-                               .attrs = attrs,
-                               .n_attrs = 2,
-                               .attrs_of = NO_ID,
-                               .as = as,
-                               .n_out = 1};
-  const uint32_t node = kit_put(k, &spec);
+  const uint32_t node = kit_replace(k, as, OP_ms_MultiHeadAttention,
+                                    KIT_INPUTS(in, in[MASK] == NO_ID ? SIDES : SLOTS),
+                                    KIT_ATTRS(attrs, 2), KIT_OUTPUTS(1));
   *TABLE_PUSH(r, made) = node;
   return kit_out(k, node, 0);
 }
@@ -403,14 +397,8 @@ static void make_attention(struct kit *k, uint32_t node, uint32_t in[SLOTS],
   const struct edit_attr wide = {
       .name = "qkv_hidden_sizes", .type = ATTR_INTS, .ints = sizes, .n = SIDES};
   in[MASK] = kit_in(k, node, MASK);
-  kit_put(k, &(struct kit_new){.op = OP_ms_Attention,
-                               .in = in,
-                               .n_in = in[MASK] == NO_ID ? 3 : SLOTS,
-                               .attrs = &wide,
-                               .n_attrs = sizes[V] != sizes[K],
-                               .attrs_of = node,
-                               .as = node,
-                               .n_out = 1});
+  kit_replace(k, node, OP_ms_Attention, KIT_INPUTS(in, in[MASK] == NO_ID ? 3 : SLOTS),
+              KIT_ATTRS(&wide, sizes[V] != sizes[K]), KIT_ATTRS_OF(node), KIT_OUTPUTS(1));
 }
 
 // MatMuls of one value by constants before all three sides: Attention.

@@ -303,9 +303,7 @@ uint32_t stairs_put(struct stairs *s, uint32_t x, uint32_t thresholds, uint32_t 
   struct kit *k = &s->k;
   const uint32_t in[] = {x, thresholds, weights};
   kit_import(k, k->graph, kit_domain_name(KIT_PASSES), 1);
-  const struct kit_new spec = {
-      .op = OP_ops_MultiThreshold, .in = in, .n_in = 3, .attrs_of = NO_ID, .as = as};
-  return kit_out(k, kit_put(k, &spec), 0);
+  return kit_out(k, kit_replace(k, as, OP_ops_MultiThreshold, KIT_INPUTS(in, 3)), 0);
 }
 
 void stairs_drop(struct stairs *s, uint32_t thresholds, uint32_t weights) {
