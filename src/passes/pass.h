@@ -253,7 +253,9 @@ struct pass {
   const struct rules_book *book;
   uint32_t at; // which of that book's passes it is
   bool infers; // of a pass of rules: types and shapes are inferred before it matches
-  const char *summary, *about, *needs, *promises;
+  const char *summary, *about;
+  const char *needs;    // NULL: nothing
+  const char *promises; // NULL: all outputs of the model are unchanged
   // How exactly what is computed stays the same, given the weights that are stored. What a pass does to
   // weights because it was asked to (fewer bits, a narrower type) is no part of that: it is the
   // purpose, has figures of its own, and no cap holds it back. So a quantizer says how exact its

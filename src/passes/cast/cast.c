@@ -311,7 +311,6 @@ static const struct pass cast = {
     .summary = "float32 weights -> float16 or bfloat16, with a Cast where they are used",
     .about = "Stores weights in a narrower type and adds one Cast after each. With --graph, the "
              "whole graph computes in that type.",
-    .needs = "nothing",
     .promises = "activations and their types are unchanged (not with --graph)",
     .exactness = EXACTNESS_EXACT, // a Cast back says just what is stored
     .stores = "cast",

@@ -425,8 +425,6 @@ const struct pass custom_ops_inject = {
         "Adds a function for each operator of the domain onnx_passes.ops that the model uses. The "
         "function expresses the operator in standard ONNX, so that runtimes can load the model. "
         "Passes that create such operators add their functions themselves.",
-    .needs = "nothing",
-    .promises = "all outputs of the model are unchanged",
     .exactness = EXACTNESS_EXACT,
     .run = run,
 };

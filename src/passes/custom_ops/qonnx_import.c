@@ -73,8 +73,7 @@ static enum dtype type_of(struct kit *k, uint32_t node, uint32_t n) {
 }
 
 static void begin(struct kit *k, uint32_t node, const char *reason) {
-  kit_site(k, node, reason);
-  kit_converted(k, node, reason);
+  kit_begin(k, node, reason);
 }
 
 // ---- operators ---------------------------------------------------------------------------------

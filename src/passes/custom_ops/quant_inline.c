@@ -92,10 +92,7 @@ static void write_nodes(struct kit *k, uint32_t node) {
   const char *why = quant_said_of(k, node, &said);
   if (!why) why = quant_left(k, node, &dtype);
   kit_site(k, node, why ? why : "quant");
-  if (why) {
-    kit_skipped(k, node, why);
-    return;
-  }
+  if (kit_skips(k, node, why)) return;
   kit_converted(k, node, "quant");
   quant_write(k, node, &said, dtype);
 }
@@ -164,10 +161,7 @@ static void fold(struct kit *k, uint32_t node) {
   if (!why) codes = codes_recipe(k, node, &said, dtype);
   if (!why && codes == NO_ID) why = "constant";
   kit_site(k, node, why ? why : "quant");
-  if (why) {
-    kit_skipped(k, node, why);
-    return;
-  }
+  if (kit_skips(k, node, why)) return;
   kit_converted(k, node, "quant");
   finish(k, node, kit_new_tensor(k, "codes", codes));
 }
@@ -201,7 +195,6 @@ const struct pass custom_ops_inline_quant = {
              "operator, Sub and Mul, if its input is not constant. Signed quantizers of one bit "
              "return -1 and 1.",
     .needs = "a known element type, the same number of bits for all elements",
-    .promises = "all outputs of the model are unchanged",
     .exactness = EXACTNESS_EXACT,
     NAME_FILTER_ALONE,
     .run = run,
@@ -214,7 +207,6 @@ const struct pass custom_ops_fold_quant = {
     .about = "Replaces the quantizer Quant of onnx_passes.ops, if all its inputs are constant, by "
              "a constant of the rounded codes, followed by Sub and Mul.",
     .needs = "a known element type, the same number of bits for all elements",
-    .promises = "all outputs of the model are unchanged",
     .exactness = EXACTNESS_EXACT,
     NAME_FILTER_ALONE,
     .run = run,

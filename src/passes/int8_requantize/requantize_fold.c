@@ -222,10 +222,7 @@ static void fold_codes(struct fold *f, uint32_t node) {
   const char *why = parameters_of(k, node, w.recipe, &q);
   if (!why && !recipe_can_grow(k->r, w.recipe)) why = "tensor";
   if (!why && !edit_can_forward(k->e, kit_out(k, node, 0), kit_in(k, node, 0))) why = "hidden";
-  if (why) {
-    kit_skipped(k, node, why);
-    return;
-  }
+  if (kit_skips(k, node, why)) return;
   const uint32_t recipe = recipe_quantize_linear(k->r, w.recipe, &q);
   const uint32_t codes = codes_value(f, w.value, "quantized", recipe);
   const bool weight = w.tensor != NO_ID;

@@ -486,6 +486,10 @@ struct kit_report {
 void kit_report(struct kit *k, const struct kit_report *report);
 void kit_converted(struct kit *k, uint32_t node, const char *reason);
 void kit_skipped(struct kit *k, uint32_t node, const char *reason);
+// Where there is a reason (else NULL): true, and the node is reported as skipped.
+bool kit_skips(struct kit *k, uint32_t node, const char *why);
+// kit_site, and the node is reported as converted.
+void kit_begin(struct kit *k, uint32_t node, const char *reason);
 // One sentence, and a hint or NULL, that do not stop the work. Both may be texts of k->site.
 void kit_warn(struct kit *k, const char *sentence, const char *hint);
 

@@ -239,7 +239,6 @@ const struct pass lower_layouts = {
         "pass absorb-layouts then merges a LayoutConverter with Transposes that other passes move "
         "next to it.",
     .needs = "layouts of inputs or outputs",
-    .promises = "all outputs of the model are unchanged",
     .exactness = EXACTNESS_EXACT,
     PASS_OPTIONS(options, layout_options),
     .run = run,

@@ -50,8 +50,7 @@ static const char *visit_max(struct lower *l, uint32_t node) {
   if (why) return why;
   if (!dtype_is_plain_number(w.dtype)) return "dtype";
   if (!lower_window_is_filled(&w)) return "window_of_pads";
-  kit_site(k, node, "max_pool");
-  kit_converted(k, node, "max_pool");
+  kit_begin(k, node, "max_pool");
   const uint32_t windows = put_windows(l, &w, kit_in(k, node, 0), (double)-INFINITY);
   const int64_t axis = w.rank + 1;
   const uint32_t y =
@@ -167,8 +166,7 @@ static const char *visit_average(struct lower *l, uint32_t node) {
   struct average a = {.pads = false};
   const char *why = match_average(l, node, &a);
   if (why) return why;
-  kit_site(k, node, "average_pool");
-  kit_converted(k, node, "average_pool");
+  kit_begin(k, node, "average_pool");
   const uint32_t windows = put_windows(l, &a.w, kit_in(k, node, 0), 0);
   const int64_t axis = a.w.rank + 1;
   const uint32_t sum =
@@ -209,8 +207,7 @@ static void visit_global(struct kit *k, uint32_t node) {
     return;
   for (uint32_t i = 0; i + 2 < rank; i++)
     if ((window[i] = kit_dim(k, x, 2 + i).value) < 1) return;
-  kit_site(k, node, "global");
-  kit_converted(k, node, "global");
+  kit_begin(k, node, "global");
   kit_replace(k, node, OP_AveragePool, KIT_IN(x), KIT_INT("count_include_pad", 1),
               KIT_INTS("kernel_shape", window, rank - 2));
 }

@@ -154,7 +154,6 @@ static const struct pass opset = {
         "several axes is placed between Flatten and Reshape. If weir cannot preserve the meaning "
         "of a node, the run fails and names the node.",
     .needs = "a known rank or type of the input, for some operators",
-    .promises = "all outputs of the model are unchanged",
     .exactness = EXACTNESS_EXACT,
     PASS_OPTIONS(options, opset_options),
     .check = check,

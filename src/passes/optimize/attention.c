@@ -211,8 +211,7 @@ static void fuse(struct run *r, uint32_t node, const struct attention_found *f) 
   struct edit_attr attrs[4] = {{.name = "scale", .type = ATTR_FLOAT, .f = (float)f->scale}};
   uint32_t in[4] = {f->q, f->k, f->v, NO_ID}, n = 1;
   int64_t perm[4];
-  kit_site(k, node, "attention");
-  kit_converted(k, node, "attention");
+  kit_begin(k, node, "attention");
   for (uint32_t i = 0; i < rank; i++)
     perm[i] = f->perm[i];
   if (f->turns) in[1] = kit_make(k, OP_Transpose, KIT_IN(f->k), KIT_INTS("perm", perm, rank));

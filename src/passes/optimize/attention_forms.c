@@ -68,8 +68,7 @@ bool attention_kv_heads(struct kit *k, uint32_t node) {
   if (heads[0] != heads[1] || !known_same(k, q.dims[1], v.dims[1]) ||
       !known_size(k, q.dims[1], &all))
     return false;
-  kit_site(k, node, "kv_heads");
-  kit_converted(k, node, "kv_heads");
+  kit_begin(k, node, "kv_heads");
   for (uint32_t i = 0; i < 2; i++) {
     const uint32_t before = kit_maker(k, kit_in(k, node, i + 1));
     edit_set_input(k->e, node, i + 1, x[i]);
@@ -177,8 +176,7 @@ bool attention_packed(struct kit *k, uint32_t node) {
   // ONNX Runtime before 1.25 computes that wrongly in float16.
   if (p[0].heads != p[1].heads && q.dtype != DTYPE_FLOAT) return false;
 
-  kit_site(k, node, "packed");
-  kit_converted(k, node, "packed");
+  kit_begin(k, node, "packed");
   uint32_t in[4];
   for (uint32_t i = 0; i < 3; i++)
     in[i] = packed(k, &p[i]);

@@ -118,8 +118,6 @@ const struct pass optimize_concat = {
     .summary = "merge nested Concats along one axis into one",
     .about = "Replaces a Concat of Concats along the same axis by one Concat of all inputs. The "
              "inner Concats must have no other users.",
-    .needs = "nothing",
-    .promises = "all outputs of the model are unchanged",
     .exactness = EXACTNESS_EXACT,
     NAME_FILTER_ALONE,
     .run = run,

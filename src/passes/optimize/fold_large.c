@@ -47,8 +47,6 @@ const struct pass optimize_fold_large = {
              "is computed only if it is no larger than the constants it replaces. Operators of "
              "random numbers, operators with subgraphs, operators of other domains and "
              "DequantizeLinear are left unchanged.",
-    .needs = "nothing",
-    .promises = "all outputs of the model are unchanged",
     .exactness = EXACTNESS_EXACT,
     .loosest = EXACTNESS_ROUNDING,
     PASS_OPTIONS(options, fold_large_options),

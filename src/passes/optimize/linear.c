@@ -41,8 +41,7 @@ static void visit(struct kit *k, uint32_t node) {
   if (!kit_available(k, from, graph, node) || kit_may_be_left_out(k->m, from) ||
       (bias != NO_ID && kit_may_be_left_out(k->m, bias)))
     return;
-  kit_site(k, node, "rows");
-  kit_converted(k, node, "rows");
+  kit_begin(k, node, "rows");
   if (bias == NO_ID) {
     kit_replace(k, node, OP_MatMul, KIT_IN(from, weight));
   } else {

@@ -97,8 +97,7 @@ static void merge(struct kit *k, uint32_t maker, uint32_t node, const struct act
         .name = "activation_params", .type = ATTR_FLOATS, .floats = params, .n = n};
   for (uint32_t i = 0; !conv && i < n; i++)
     attrs[n_attrs++] = (struct edit_attr){.name = a->as[i], .type = ATTR_FLOAT, .f = params[i]};
-  kit_site(k, node, "activation");
-  kit_converted(k, node, "activation");
+  kit_begin(k, node, "activation");
   kit_import(k, k->m->nodes[node].graph, "com.microsoft", 1);
   kit_replace(k, node, conv ? OP_ms_FusedConv : OP_ms_FusedGemm, KIT_INPUTS(in, n_in),
               KIT_ATTRS(attrs, n_attrs), KIT_ATTRS_OF(maker));

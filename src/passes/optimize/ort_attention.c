@@ -302,8 +302,7 @@ static uint32_t attention(struct run *r, const struct plan *p, uint32_t as) {
 
 static void fuse(struct run *r, uint32_t node, struct plan *p) {
   struct kit *k = &r->k;
-  kit_site(k, node, "attention");
-  kit_converted(k, node, "attention");
+  kit_begin(k, node, "attention");
   kit_import(k, k->graph, "com.microsoft", 1);
   if (p->joins && !p->guards) {
     attention(r, p, p->reshape);
@@ -372,8 +371,7 @@ static uint32_t take_biases(struct kit *k, uint32_t node) {
   uint32_t adds[SIDES];
   for (uint32_t i = 0; i < SIDES; i++)
     adds[i] = kit_maker(k, kit_in(k, node, i));
-  kit_site(k, node, "biases");
-  kit_converted(k, node, "biases");
+  kit_begin(k, node, "biases");
   for (uint32_t i = 0; i < SLOTS; i++)
     in[i] = i < SIDES ? rest[i] : kit_in(k, node, i);
   in[BIAS] = joined(k, "bias", bias, 0);
@@ -420,8 +418,7 @@ static void take_weights(struct kit *k, uint32_t node) {
   if (!known_dims(k, in[0], &x) || x.rank != 3 || sizes[Q] != sizes[K] ||
       !kit_available(k, in[0], k->m->nodes[node].graph, node))
     return;
-  kit_site(k, node, "weights");
-  kit_converted(k, node, "weights");
+  kit_begin(k, node, "weights");
   in[1] = joined(k, "weights", weights, 1);
   in[2] = kit_in(k, node, BIAS) != NO_ID ? kit_in(k, node, BIAS) : zeros(k, all);
   make_attention(k, node, in, sizes);
@@ -464,8 +461,7 @@ static void take_product(struct kit *k, uint32_t node) {
     if (in[i] != NO_ID && (!kit_available(k, in[i], k->m->nodes[node].graph, node) ||
                            kit_may_be_left_out(k->m, in[i])))
       return;
-  kit_site(k, node, "weights");
-  kit_converted(k, node, "weights");
+  kit_begin(k, node, "weights");
   if (in[2] == NO_ID) in[2] = zeros(k, all);
   make_attention(k, node, in, sizes);
   kit_sweep(k, split);

@@ -213,8 +213,7 @@ static void merge(struct kit *k, const struct norm *norm, uint32_t add) {
   uint32_t in[5], n_in = 0, x = kit_in(k, add, 0), y = kit_in(k, add, 1), rest, vector = NO_ID,
                   adds = NO_ID;
   known_dims(k, norm->x, &t);
-  kit_site(k, norm->root, "sum");
-  kit_converted(k, norm->root, "sum");
+  kit_begin(k, norm->root, "sum");
   kit_import(k, k->m->nodes[add].graph, "com.microsoft", 1);
   if ((adds = with_vector(k, x, add, &t, &rest, &vector)) != NO_ID)
     x = rest;

@@ -188,7 +188,6 @@ const struct pass optimize_qkv_merge = {
     .about = "Joins the weights of MatMuls that multiply the same value, and the biases added "
              "after them, and splits the result, if this saves nodes. Weights with other users "
              "are left unchanged.",
-    .needs = "nothing",
     .promises = "all outputs of the model are the same up to rounding",
     .exactness = EXACTNESS_ROUNDING,
     NAME_FILTER_ALONE,

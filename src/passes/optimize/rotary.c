@@ -458,8 +458,7 @@ static void fuse(struct run *r, uint32_t node, const struct found *f, const dim_
   struct kit *k = &r->k;
   uint32_t makers[2], in[4] = {f->x, NO_ID, NO_ID, NO_ID};
   const int64_t first = 0;
-  kit_site(k, node, "rotary");
-  kit_converted(k, node, "rotary");
+  kit_begin(k, node, "rotary");
   for (uint32_t i = 0; i < 2; i++)
     makers[i] = kit_maker(k, kit_in(k, node, i));
   in[r->foreign ? 2 : 1] = half_for(r, &f->cos, f, batch[0]);
@@ -501,8 +500,7 @@ static bool widen(struct kit *k, uint32_t node) {
   if (n > 4) return false;
   for (uint32_t i = 0; i < n; i++)
     in[i] = i == 0 ? a.of : kit_in(k, rotary, i);
-  kit_site(k, node, "partial");
-  kit_converted(k, node, "partial");
+  kit_begin(k, node, "partial");
   const uint32_t rest = kit_maker(k, kit_in(k, node, 1));
   const struct edit_attr part = {.name = "rotary_embedding_dim", .type = ATTR_INT, .i = a.n};
   kit_replace(k, node, OP_RotaryEmbedding, KIT_INPUTS(in, n), KIT_ATTRS(&part, 1),

@@ -40,7 +40,6 @@ static const struct pass checker = {
         "Checks the output of the passes before it as 'weir check' does: names, order, operators "
         "and their versions, numbers of inputs and outputs, attributes and types. If there is an "
         "error, the run ends and nothing is written.",
-    .needs = "nothing",
     .promises = "the model is unchanged",
     .exactness = EXACTNESS_EXACT,
     .run = run_checker,

@@ -488,8 +488,7 @@ bool rules_place(struct rules_run *run, const struct rules_value *result) {
   const char *pass =
       b->passes[rules_cell(run, (uint16_t)(RULES_COLUMN | (run->rule->n_columns - 1)))].name;
   k->pass = pass; // the site and the edits are this rule's
-  kit_site(k, root, pass);
-  kit_converted(k, root, pass);
+  kit_begin(k, root, pass);
   if (node) {
     make_needed(run, result->id, root);
   } else {

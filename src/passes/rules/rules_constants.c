@@ -108,8 +108,7 @@ static uint32_t new_constant(struct kit *k, uint32_t recipe, uint32_t weight) {
 }
 
 static void note(struct kit *k, uint32_t node) {
-  kit_site(k, node, "constant");
-  kit_converted(k, node, "constant");
+  kit_begin(k, node, "constant");
 }
 
 static void fold_one(struct rules_run *run, const struct rules_fold_limits *limits, uint32_t node,

@@ -690,7 +690,6 @@ static const struct pass infer = {
     .about = "Infers types, shapes and small values in the whole model, including subgraphs and "
              "functions, and writes the types and shapes as value_info. Dims are expressions in "
              "the symbols of the inputs, such as (t + 7)//8. Weights are not read.",
-    .needs = "nothing",
     .promises = "only declarations change; they hold for all inputs that match the declared shapes",
     .exactness = EXACTNESS_EXACT,
     PASS_OPTIONS(options, infer_pass_options),

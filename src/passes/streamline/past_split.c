@@ -160,8 +160,7 @@ static uint32_t move(struct kit *k, uint32_t node) {
   for (uint32_t i = 0; i < n_in; i++)
     if ((part[i] = part_of(&s, i)) == PART_NONE) return NO_ID;
   s.sizes = s.plain ? NULL : sizes_of(&s);
-  kit_site(k, node, "past_split");
-  kit_converted(k, node, "past_split");
+  kit_begin(k, node, "past_split");
   for (uint32_t i = 0; i < n_in; i++)
     take_parts(&s, i, part[i], parts + (size_t)i * s.n);
   return place(&s, n_in, parts);

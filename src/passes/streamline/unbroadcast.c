@@ -281,7 +281,6 @@ const struct pass streamline_unbroadcast = {
              "axis where all elements are equal, if another operand determines the length of the "
              "result along that axis.",
     .needs = "types and shapes, which the pass infers",
-    .promises = "all outputs of the model are unchanged",
     .exactness = EXACTNESS_EXACT,
     .loosest = EXACTNESS_ZERO,
     NAME_FILTER_ALONE,

@@ -186,7 +186,7 @@ static void fuse(struct kit *k, uint32_t node) {
   if (!is_widened(k, left) || kit_constant(k, left, &tensor)) return;
   if (kit_may_be_left_out(k->m, t) || (m.weights != NO_ID && kit_may_be_left_out(k->m, m.weights)))
     return;
-  stairs_site(s, node, "definition");
+  kit_begin(k, node, "definition");
   const uint32_t x = without_axis(s, left), w = m.weights == NO_ID ? ones(s, t) : m.weights;
   stairs_put(s, x, t, w, node);
   sweep(k, before, axes);
@@ -323,10 +323,7 @@ static void fuse_segments(struct kit *k, uint32_t node) {
     sort_out(s, &m, t, &w, &g);
     if (g.table.n == 0) why = "no_steps";
   }
-  if (why) {
-    kit_skipped(k, node, why);
-    return;
-  }
+  if (kit_skips(k, node, why)) return;
   fill(s, &g);
   bool numbers = true; // that keep NaN as it was
   for (uint32_t i = 0; i < m.n; i++)
@@ -337,7 +334,7 @@ static void fuse_segments(struct kit *k, uint32_t node) {
                  y = kit_out(k, node, 0);
   const struct stairs_array thresholds = stairs_thresholds(&g.table),
                             weights = stairs_weights(&g.table);
-  stairs_site(s, node, "segments");
+  kit_begin(k, node, "segments");
   const uint32_t x = without_axis(s, m.x);
   const uint32_t new_t = stairs_write(s, "thresholds", &thresholds),
                  new_w = stairs_write(s, "weights", &weights), bias = bias_of(s, &g);

@@ -100,7 +100,6 @@ const struct pass thresholds_annotate = {
              "range is known better than from its type: constants, outputs of Clip, and values "
              "computed from them. Existing ranges are assumed to be true. Weights are read once, "
              "a part at a time.",
-    .needs = "nothing",
     .promises = "only metadata changes",
     .exactness = EXACTNESS_EXACT,
     .run = annotate,
@@ -111,7 +110,6 @@ const struct pass thresholds_cleanup = {
     .summary = "remove the metadata that range-annotation wrote",
     .about = "Removes the range from the metadata of all values, and all entries of the model's "
              "metadata whose key begins with range: .",
-    .needs = "nothing",
     .promises = "only metadata changes",
     .exactness = EXACTNESS_EXACT,
     .run = cleanup,

@@ -72,7 +72,7 @@ static void convert(struct stairs *s, const struct sure_ranges *r, uint32_t node
     t.at[i] = threshold(op, dtype, least + 1 + i);
     w.at[i] = 1;
   }
-  stairs_site(s, node, "thresholds");
+  kit_begin(k, node, "thresholds");
   const bool cast = dtype != DTYPE_FLOAT, add = least != 0;
   const uint32_t thresholds = stairs_write(s, "thresholds", &t),
                  weights = stairs_write(s, "weights", &w);

@@ -28,10 +28,7 @@ static void visit(struct kit *k, uint32_t node) {
   struct stairs_table table;
   if (!stairs_is(s, node)) return;
   const char *why = stairs_of(s, node, &t, &w, &table);
-  if (why) {
-    if (strcmp(why, "not_constant") != 0) kit_skipped(k, node, why);
-    return;
-  }
+  if (stairs_skips(s, node, why)) return;
   struct stairs_step *room = arena_alloc(&s->room, table.n * sizeof *room);
   bool moved = false;
   for (uint64_t row = 0; row < table.rows; row++)
@@ -43,7 +40,7 @@ static void visit(struct kit *k, uint32_t node) {
   w = stairs_weights(&table);
   stairs_narrow(s, &t, &w, x);
   stairs_narrow(s, &w, &t, x);
-  stairs_site(s, node, "sorted");
+  kit_begin(k, node, "sorted");
   const uint32_t thresholds = stairs_write(s, "thresholds", &t),
                  weights = stairs_write(s, "weights", &w);
   stairs_put(s, x, thresholds, weights, node);

@@ -275,9 +275,9 @@ bool stairs_narrow(struct stairs *s, struct stairs_array *a, const struct stairs
 
 // ---- nodes -------------------------------------------------------------------------------------
 
-void stairs_site(struct stairs *s, uint32_t node, const char *reason) {
-  kit_site(&s->k, node, reason);
-  kit_converted(&s->k, node, reason);
+bool stairs_skips(struct stairs *s, uint32_t node, const char *why) {
+  if (why && strcmp(why, "not_constant") != 0) kit_skipped(&s->k, node, why);
+  return why != NULL;
 }
 
 bool stairs_is(struct stairs *s, uint32_t node) {

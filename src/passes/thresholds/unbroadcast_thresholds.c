@@ -14,15 +14,12 @@ static void visit(struct kit *k, uint32_t node) {
   const char *why = stairs_read(s, kit_in(k, node, 1), &t);
   if (!why) why = stairs_read(s, kit_in(k, node, 2), &w);
   if (!why) why = stairs_join(s, &t, &w, &table); // do they fit?
-  if (why) {
-    if (strcmp(why, "not_constant") != 0) kit_skipped(k, node, why);
-    return;
-  }
+  if (stairs_skips(s, node, why)) return;
   const uint32_t x = kit_in(k, node, 0), old_t = kit_in(k, node, 1), old_w = kit_in(k, node, 2);
   uint32_t thresholds = old_t, weights = old_w;
   const bool less_t = stairs_narrow(s, &t, &w, x), less_w = stairs_narrow(s, &w, &t, x);
   if (!less_t && !less_w) return;
-  stairs_site(s, node, "unbroadcast");
+  kit_begin(k, node, "unbroadcast");
   if (less_t) thresholds = stairs_write(s, "thresholds", &t);
   if (less_w) weights = stairs_write(s, "weights", &w);
   stairs_put(s, x, thresholds, weights, node);

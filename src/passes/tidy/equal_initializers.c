@@ -274,8 +274,6 @@ const struct pass tidy_equal_initializers = {
     .summary = "merge initializers with equal type, shape and bytes",
     .about = "Compares a sample of 64 KiB of each initializer, then reads the initializers with "
              "equal samples completely, and replaces equal ones by the first.",
-    .needs = "nothing",
-    .promises = "all outputs of the model are unchanged",
     .exactness = EXACTNESS_EXACT,
     PASS_OPTIONS(options, equal_options),
     .run = run,

@@ -72,8 +72,6 @@ const struct pass tidy_lift_initializers = {
     .about = "Moves each initializer of a subgraph (a branch of an If, the body of a Loop or "
              "Scan) to the main graph, where every subgraph can use it. Initializers that are "
              "inputs or outputs of their graph, and those in functions, are left unchanged.",
-    .needs = "nothing",
-    .promises = "all outputs of the model are unchanged",
     .exactness = EXACTNESS_EXACT,
     .run = run,
 };

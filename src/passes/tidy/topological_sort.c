@@ -155,8 +155,6 @@ const struct pass tidy_topological_sort = {
     .about = "Sorts the nodes of each graph that is not in topological order. If several nodes can "
              "come next, they keep their order. Sorted graphs, and graphs with a cycle, are not "
              "changed.",
-    .needs = "nothing",
-    .promises = "all outputs of the model are unchanged",
     .exactness = EXACTNESS_EXACT,
     .run = run,
 };

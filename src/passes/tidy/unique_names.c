@@ -212,8 +212,6 @@ const struct pass tidy_unique_names = {
              "initializers <node>_input_<slot> after the first node that uses them. The inputs "
              "and outputs of the model, subgraphs of operators that are not ONNX's, and functions "
              "keep their names.",
-    .needs = "nothing",
-    .promises = "all outputs of the model are unchanged",
     .exactness = EXACTNESS_EXACT,
     PASS_OPTIONS(options, unique_options),
     .run = run,

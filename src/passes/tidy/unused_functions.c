@@ -81,8 +81,6 @@ const struct pass tidy_unused_functions = {
     .about =
         "Removes each function of the model that no node calls. Calls inside functions count only "
         "if the function is itself called.",
-    .needs = "nothing",
-    .promises = "all outputs of the model are unchanged",
     .exactness = EXACTNESS_EXACT,
     .run = run,
 };

@@ -61,8 +61,7 @@ static void drop_constants(struct kit *k, uint32_t graph) {
   for (uint32_t n = k->m->graphs[graph].first_node, next; n != NO_ID; n = next) {
     next = k->m->nodes[n].next;
     if (kit_op(k, n) != OP_Constant || !is_idle(k, n)) continue;
-    kit_site(k, n, "unused");
-    kit_converted(k, n, "unused");
+    kit_begin(k, n, "unused");
     edit_remove_node(k->e, n);
   }
 }
@@ -90,8 +89,6 @@ const struct pass tidy_unused_initializers = {
     .summary = "remove unused initializers and Constants",
     .about = "Removes every initializer and every Constant that no node uses and that is not an "
              "output, in the main graph, in subgraphs and in functions.",
-    .needs = "nothing",
-    .promises = "all outputs of the model are unchanged",
     .exactness = EXACTNESS_EXACT,
     PASS_OPTIONS(options, unused_options),
     .run = run,

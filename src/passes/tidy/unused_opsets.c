@@ -95,8 +95,6 @@ const struct pass tidy_unused_opsets = {
     .summary = "remove imports of operator sets that no node needs",
     .about = "Removes each import of an operator set that no node and no function of the model "
              "uses, and likewise from each function's own list. The import of ai.onnx is kept.",
-    .needs = "nothing",
-    .promises = "all outputs of the model are unchanged",
     .exactness = EXACTNESS_EXACT,
     .run = run,
 };

@@ -93,8 +93,8 @@ const char *stairs_of(struct stairs *s, uint32_t node, struct stairs_array *t,
 bool stairs_narrow(struct stairs *s, struct stairs_array *a, const struct stairs_array *other,
                    uint32_t x);
 
-// kit_site, and the report that the node was converted.
-void stairs_site(struct stairs *s, uint32_t node, const char *reason);
+// kit_skips, but constants that are none are not told of.
+bool stairs_skips(struct stairs *s, uint32_t node, const char *why);
 // MultiThreshold(x, thresholds, weights) before k.before; `as`: the node whose place it takes, NO_ID: none. Gives its output.
 uint32_t stairs_put(struct stairs *s, uint32_t x, uint32_t thresholds, uint32_t weights,
                     uint32_t as);
