@@ -7,6 +7,7 @@
 // comes next, until it needs none. Nothing is kept between: what a rule must know lies in the rows.
 #include "infer_rules.h"
 #include "infer_table.h"
+#include "tables_free.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -42,25 +43,10 @@ void infer_free(struct infer *in) {
   if (!in) return;
   infer_calls_done(in);
   model_calls_done(&in->callees);
-  TABLE_FREE(in, rows);
-  TABLE_FREE(in, shapes);
-  TABLE_FREE(in, shape_slots);
-  TABLE_FREE(in, lists);
-  TABLE_FREE(in, visited);
-  TABLE_FREE(in, frames);
-  TABLE_FREE(in, pending);
-  TABLE_FREE(in, calls);
-  TABLE_FREE(in, joined);
-  TABLE_FREE(in, changed);
+  TABLES_FREE(in, rows, shapes, shape_slots, lists, visited, frames, pending, calls, joined,
+              changed);
   schema_names_done(&in->names);
-  TABLE_FREE(in, by_name);
-  TABLE_FREE(in, nameless);
-  TABLE_FREE(in, nameless_of);
-  TABLE_FREE(in, said);
-  TABLE_FREE(in, said_of);
-  TABLE_FREE(in, misdeclared);
-  TABLE_FREE(in, name_of);
-  TABLE_FREE(in, stuck);
+  TABLES_FREE(in, by_name, nameless, nameless_of, said, said_of, misdeclared, name_of, stuck);
   infer_leads_free(&in->leads);
   arena_free(&in->scratch);
   dims_free(in->d);

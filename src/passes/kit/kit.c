@@ -6,6 +6,7 @@
 // nothing for it.
 #include "kit_inside.h"
 
+#include "tables_free.h"
 #include "weights.h"
 
 static struct kit_inside *new_inside(struct kit *k) {
@@ -43,13 +44,7 @@ int kit_done(struct kit *k, struct err *err) {
   kit_chains_done(k);
   model_types_done(&in->types);
   kit_map_done(&in->read_of);
-  TABLE_FREE(in, reads);
-  TABLE_FREE(in, position);
-  TABLE_FREE(in, waits);
-  TABLE_FREE(in, ready);
-  TABLE_FREE(in, orders);
-  TABLE_FREE(in, source_index);
-  TABLE_FREE(in, fronts);
+  TABLES_FREE(in, reads, position, waits, ready, orders, source_index, fronts);
   arena_free(&k->site);
   struct arena arena = in->arena; // it holds *in
   *k = (struct kit){0};

@@ -17,6 +17,7 @@
 // nothing is small enough picks the smallest of all.
 #include "measured.h"
 #include "nbits.h"
+#include "tables_free.h"
 #include "weighings.h"
 
 #include <math.h>
@@ -218,7 +219,8 @@ static int weigh(struct choosing *c, struct err *err) {
   }
   if (c->n_pairs == 0) return 0;
   c->outputs = arena_alloc(&c->arena, c->n_pairs / 2 * sizeof *c->outputs);
-  return weighings_ask(c->work->k.env, c->pairs, c->n_pairs / 2, c->outputs, err);
+  return answers_ask(&weighings_form, c->work->k.env, WEIGHINGS_STAGE, c->pairs, c->n_pairs / 2,
+                     c->outputs, err);
 }
 
 static double db_of(const struct choosing *c, const struct option *o) {
@@ -471,10 +473,7 @@ static void settle(struct choosing *c) {
 }
 
 static void done(struct choosing *c) {
-  TABLE_FREE(c, weights);
-  TABLE_FREE(c, by_codes);
-  TABLE_FREE(c, questions);
-  TABLE_FREE(c, pairs);
+  TABLES_FREE(c, weights, by_codes, questions, pairs);
   arena_free(&c->arena);
 }
 

@@ -9,6 +9,7 @@
 
 #include "known.h"
 #include "name_filter.h"
+#include "tables_free.h"
 
 struct opened {
   uint32_t node, at; // at: the operand that comes next
@@ -104,12 +105,7 @@ static int run(struct pass_env *env, void *with, struct err *err) {
   kit_visit(&r.k, with, look);
   for (uint32_t i = 0; i < r.n_concats; i++)
     join(&r, r.concats[i]);
-  TABLE_FREE(&r, taken);
-  TABLE_FREE(&r, concats);
-  TABLE_FREE(&r, open);
-  TABLE_FREE(&r, list);
-  TABLE_FREE(&r, takers);
-  TABLE_FREE(&r, taken_here);
+  TABLES_FREE(&r, taken, concats, open, list, takers, taken_here);
   return kit_done(&r.k, err);
 }
 

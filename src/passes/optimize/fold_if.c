@@ -31,6 +31,7 @@
 
 #include "kit.h"
 #include "name_filter.h"
+#include "tables_free.h"
 #include "weights.h"
 
 #include <assert.h>
@@ -629,11 +630,7 @@ static int run(struct pass_env *env, void *with, struct err *err) {
   name_filter_warn(&f.nodes, 1, env);
   for (uint32_t g = env->m->n_graphs; g-- > 0;)
     if (!(env->m->graphs[g].flags & GRAPH_DEAD) && !weights_in_training(env->m, g)) walk(&f, g);
-  TABLE_FREE(&f, steps);
-  TABLE_FREE(&f, stack);
-  TABLE_FREE(&f, value_of);
-  TABLE_FREE(&f, graph_of);
-  TABLE_FREE(&f, seen);
+  TABLES_FREE(&f, steps, stack, value_of, graph_of, seen);
   arena_free(&f.arena);
   return kit_done(&f.k, err);
 }

@@ -22,8 +22,3 @@ static bool read_likeness(const struct json_value *v, void *row) {
 
 const struct answer_form likenesses_form = {
     .write = write_likeness, .read = read_likeness, .row_bytes = sizeof(struct content_hash)};
-
-int likenesses_ask(const struct pass_env *env, const uint32_t *of, uint32_t n,
-                   struct content_hash *out, struct err *err) {
-  return answers_ask(&likenesses_form, env, LIKENESSES_STAGE, of, n, out, err);
-}

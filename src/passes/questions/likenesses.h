@@ -15,9 +15,6 @@
 
 #define LIKENESSES_STAGE "equal"
 
-// Of n recipes, in their order: asks env->ask, which must not be NULL.
-int likenesses_ask(const struct pass_env *env, const uint32_t *of, uint32_t n,
-                   struct content_hash *out, struct err *err);
-extern const struct answer_form likenesses_form; // of a struct content_hash
+extern const struct answer_form likenesses_form; // of a struct content_hash for each recipe
 
 #endif

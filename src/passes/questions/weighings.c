@@ -15,11 +15,6 @@ const struct answer_form weighings_form = {.fields = fields,
                                            .row_bytes = sizeof(struct output_error),
                                            .pairs = true};
 
-int weighings_ask(const struct pass_env *env, const uint32_t *of, uint32_t n,
-                  struct output_error *out, struct err *err) {
-  return answers_ask(&weighings_form, env, WEIGHINGS_STAGE, of, n, out, err);
-}
-
 // ---- what errors are weighed by ----------------------------------------------------------------
 
 static uint32_t along(struct recipes *r, uint32_t of, uint32_t axis, uint32_t rank) {

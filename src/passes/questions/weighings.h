@@ -13,10 +13,7 @@
 
 #define WEIGHINGS_STAGE "weighed"
 
-// Of n pairs: of[2 * i] and of[2 * i + 1]. Asks env->ask, which must not be NULL.
-int weighings_ask(const struct pass_env *env, const uint32_t *of, uint32_t n,
-                  struct output_error *out, struct err *err);
-extern const struct answer_form weighings_form; // of a struct output_error
+extern const struct answer_form weighings_form; // of a struct output_error for each pair
 
 // What errors are weighed by, with the dims that say which of `rank` axes of the weight is multiplied (measure_weighed.h):
 // second moments of k columns that lie from byte `at` of a file on; squares of the mean magnitudes of k channels; nothing.

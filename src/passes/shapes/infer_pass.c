@@ -14,6 +14,7 @@
 #include "kit.h"
 #include "infer_left.h"
 #include "mark_preprocessed.h"
+#include "tables_free.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -672,11 +673,7 @@ static int run(struct pass_env *env, void *with, struct err *err) {
   infer_free(env->infer);
   env->infer = infer_keep_facts(w.in) ? w.in : NULL;
   if (!env->infer) infer_free(w.in);
-  TABLE_FREE(&w, symbol_names);
-  TABLE_FREE(&w, number_of);
-  TABLE_FREE(&w, long_names);
-  TABLE_FREE(&w, of_input);
-  TABLE_FREE(&w, elsewhere);
+  TABLES_FREE(&w, symbol_names, number_of, long_names, of_input, elsewhere);
   infer_leads_free(&w.left);
   TABLE_FREE(&w, wrong);
   return kit_done(&w.k, err) || rc ? -1 : 0;

@@ -15,6 +15,7 @@
 #include "findings.h"
 #include "name_filter.h"
 #include "rules.h"
+#include "tables_free.h"
 
 struct question {
   uint32_t recipe;
@@ -267,10 +268,7 @@ static int run(struct pass_env *env, void *with, struct err *err) {
   for (uint32_t g = 0; rc == 0 && kit_graph(&r.k, &g); g++)
     walk(&r, g, lessen);
   env->result->held_back = r.held_back;
-  TABLE_FREE(&r, questions);
-  TABLE_FREE(&r, question_of);
-  TABLE_FREE(&r, made);
-  TABLE_FREE(&r, made_of);
+  TABLES_FREE(&r, questions, question_of, made, made_of);
   return kit_done(&r.k, err) || rc ? -1 : 0;
 }
 

@@ -20,6 +20,7 @@
 
 #include "digest.h"
 #include "likenesses.h"
+#include "tables_free.h"
 #include "unlist.h"
 #include "weights.h"
 
@@ -183,7 +184,9 @@ static int ask(struct equal *q, struct err *err) {
   TABLE_FREE(&by, several);
   if (q->n_questions == 0 || q->options->at_hand || !env->ask) return 0;
   TABLE_ADD(q, answers, q->n_questions);
-  if (likenesses_ask(env, q->questions, q->n_questions, q->answers, err)) return -1;
+  if (answers_ask(&likenesses_form, env, LIKENESSES_STAGE, q->questions, q->n_questions, q->answers,
+                  err))
+    return -1;
   for (uint32_t i = 0; i < q->n_members; i++) {
     struct member *x = &q->members[i];
     if (x->left || x->recipe == NO_ID || !q->asked[x->recipe]) continue;
@@ -251,12 +254,7 @@ static int run(struct pass_env *env, void *with, struct err *err) {
   for (uint32_t i = 0; i < q.n_members && rc == 0; i++)
     if (!q.members[i].left) merge(&q, &gone, i);
   unlist_done(&gone, &k);
-  TABLE_FREE(&q, members);
-  TABLE_FREE(&q, groups);
-  TABLE_FREE(&q, slots);
-  TABLE_FREE(&q, questions);
-  TABLE_FREE(&q, asked);
-  TABLE_FREE(&q, answers);
+  TABLES_FREE(&q, members, groups, slots, questions, asked, answers);
   return kit_done(&k, err) || rc ? -1 : 0;
 }
 

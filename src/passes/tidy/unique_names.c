@@ -12,6 +12,7 @@
 // Values change places (a is to be called b, and b a): whoever stands in the way of another first gets a
 // name that nothing has.
 #include "kit.h"
+#include "tables_free.h"
 #include "tidy.h"
 
 struct unique_options {
@@ -187,12 +188,7 @@ static int run(struct pass_env *env, void *with, struct err *err) {
   make_room(&x);
   rename_nodes(&x);
   rename_values(&x);
-  TABLE_FREE(&x, order);
-  TABLE_FREE(&x, count);
-  TABLE_FREE(&x, node);
-  TABLE_FREE(&x, value);
-  TABLE_FREE(&x, stays);
-  TABLE_FREE(&x, wanted);
+  TABLES_FREE(&x, order, count, node, value, stays, wanted);
   return kit_done(&k, err);
 }
 
