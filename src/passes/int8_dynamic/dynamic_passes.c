@@ -117,13 +117,6 @@ static int read_overrides(const struct pass_value *v, void *with, struct arena *
   return 0;
 }
 
-static int read_activation_symmetric(const struct pass_value *v, void *with, struct arena *a,
-                                     struct err *err) {
-  (void)a, (void)err;
-  if (v->number) ((struct dynamic_options *)with)->activation_symmetric = DYNAMIC_SYMMETRIC;
-  return 0;
-}
-
 static void done(void *with) {
   struct dynamic_options *o = with;
   name_filter_done(&o->nodes);
@@ -209,8 +202,8 @@ static const struct pass_option options[] = {
      "The default is true for int8 and false otherwise.",
      PASS_MEMBER(dynamic_options, weight_symmetric), .from_one = true, THEIRS},
     {"activation-symmetric", PASS_FLAG, NULL, NULL,
-     "make ranges of gathered tables symmetric around 0", .read = read_activation_symmetric,
-     THEIRS},
+     "make ranges of gathered tables symmetric around 0",
+     PASS_MEMBER(dynamic_options, activation_symmetric), THEIRS},
     {"force-quantize-no-input-check", PASS_FLAG, NULL, NULL,
      "quantize a Transpose only if its input is constant\nWithout it, a Transpose is quantized if "
      "its input is quantized. The name is onnxruntime's.",

@@ -104,7 +104,8 @@ static void merge(struct kit *k, uint32_t maker, uint32_t node, const struct act
   kit_sweep(k, maker);
 }
 
-static void visit(struct kit *k, uint32_t node, enum op into) {
+static void visit(struct kit *k, uint32_t node) {
+  const enum op into = k->env->pass == &ort_fused_conv ? OP_Conv : OP_Gemm;
   const struct activation *a = activation_of(kit_op(k, node), into == OP_Conv);
   const uint32_t product = kit_in(k, node, 0), maker = kit_maker(k, product);
   float params[MOST];
@@ -119,14 +120,6 @@ static void visit(struct kit *k, uint32_t node, enum op into) {
   merge(k, maker, node, a, params, n);
 }
 
-static void visit_conv(struct kit *k, uint32_t node) {
-  visit(k, node, OP_Conv);
-}
-
-static void visit_gemm(struct kit *k, uint32_t node) {
-  visit(k, node, OP_Gemm);
-}
-
 const struct pass ort_fused_conv = {
     .name = "ort/fused-conv",
     .summary = "fuse a Conv and the activation after it",
@@ -137,7 +130,7 @@ const struct pass ort_fused_conv = {
     .exactness = EXACTNESS_ROUNDING,
     NAME_FILTER_ALONE,
     .run = kit_run,
-    .visit = visit_conv,
+    .visit = visit,
 };
 
 const struct pass ort_fused_gemm = {
@@ -151,5 +144,5 @@ const struct pass ort_fused_gemm = {
     .exactness = EXACTNESS_ROUNDING,
     NAME_FILTER_ALONE,
     .run = kit_run,
-    .visit = visit_gemm,
+    .visit = visit,
 };

@@ -547,22 +547,13 @@ static void visit(struct kit *k, uint32_t node) {
     fuse(r, node, &f, batch);
 }
 
-static int walk(struct pass_env *env, const struct name_filter *nodes, bool foreign,
-                struct err *err) {
-  struct run r = {.foreign = foreign};
+static int run(struct pass_env *env, void *with, struct err *err) {
+  struct run r = {.foreign = env->pass == &ort_rotary};
   kit_init(&r.k, env, env->pass->name);
   kit_infer(&r.k);
-  kit_visit(&r.k, nodes, visit);
+  kit_visit(&r.k, with, visit);
   TABLE_FREE(&r, halves);
   return kit_done(&r.k, err);
-}
-
-static int run(struct pass_env *env, void *with, struct err *err) {
-  return walk(env, with, false, err);
-}
-
-static int run_foreign(struct pass_env *env, void *with, struct err *err) {
-  return walk(env, with, true, err);
 }
 
 const struct pass optimize_rotary = {
@@ -589,5 +580,5 @@ const struct pass ort_rotary = {
     .promises = "the same results up to rounding",
     .exactness = EXACTNESS_ROUNDING,
     NAME_FILTER_ALONE,
-    .run = run_foreign,
+    .run = run,
 };

@@ -27,9 +27,7 @@ static int run_checker(struct pass_env *env, void *options, struct err *err) {
 }
 
 static int run_mark(struct pass_env *env, void *options, struct err *err) {
-  (void)env;
-  (void)options;
-  (void)err;
+  (void)env, (void)options, (void)err;
   return 0;
 }
 
