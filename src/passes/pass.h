@@ -91,12 +91,11 @@ struct ranges; // ranges.h
 struct pass_env {
   struct model *m;
   struct edits *edits;
-  const struct pass *pass;    // the row that runs: one function may stand behind many
-  struct pass_result *result; // of that pass, where it runs by itself (struct pass.run)
-  enum exactness exactness;   // the cap. The pass itself is within it; of several rewrites that it
-                              // has, those beyond it are held back and counted (pass_result)
-  struct arena
-      *scratch; // until the pass returns; what belongs to one site lies in the kit's `site`
+  const struct pass *pass;  // the row that runs: one function may stand behind many
+  enum exactness exactness; // the cap. The pass itself is within it; of several rewrites that it
+                            // has, those beyond it are held back and counted (pass_result)
+  // Until the pass returns; what belongs to one site lies in the kit's `site`.
+  struct arena *scratch;
   void (*site)(void *ctx, const struct pass_site *site); // may be NULL
   void *site_ctx;
   // One sentence that does not stop the work, and a hint or NULL. May be NULL.
@@ -135,7 +134,8 @@ struct pass_env {
   // What inference found (infer.h), from the first pass on that infers; the driver infers what is new behind each
   // pass and gives it back in the end. NULL: none has. A pass that infers sets it, and frees the one before.
   struct infer *infer;
-  bool keeps_declared; // a pass was told to keep declarations that are wrong
+  bool keeps_declared;        // a pass was told to keep declarations that are wrong
+  struct pass_result *result; // of the pass that runs, where it runs by itself (struct pass.run)
 };
 
 // What a pass that keeps to a size took the output to be, whose true size is known when it is planned.
@@ -265,12 +265,12 @@ struct pass {
   const struct pass_option *options;
   uint32_t n_options;
   size_t options_bytes;
-  const char
-      *stores; // what it makes of weights, in the closing line: "quantized", "cast"; NULL: it
-  // stores none in another form. quant_error_check.c checks each element, if dequant_expr.c knows the form
-  bool
-      activations; // it quantizes activations too, by ranges that were found before: how near the result is depends on
-  // what it is given
+  // What it makes of weights, in the closing line: "quantized", "cast"; NULL: it stores none in another
+  // form. quant_error_check.c checks each element, if dequant_expr.c knows the form.
+  const char *stores;
+  // It quantizes activations too, by ranges that were found before: how near the result is depends on
+  // what it is given.
+  bool activations;
   // Reasons of groups of edits (kit_site) in which it rounds activations or biases elsewhere than before, words with blanks
   // between them: these are verified as activations are. NULL: none.
   const char *activations_in;

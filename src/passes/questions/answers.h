@@ -37,8 +37,8 @@ struct answer_form {
   void (*write)(struct json_out *j, const void *row);
   bool (*read)(const struct json_value *line, void *row);
   size_t row_bytes;
-  bool
-      pairs; // a question is two recipes: lists of n questions are twice as long, and a line has "by" behind "of"
+  // A question is two recipes: lists of n questions are twice as long, and a line has "by" behind "of".
+  bool pairs;
 };
 
 // The lines behind the head: what was found of n questions.
