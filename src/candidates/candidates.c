@@ -47,8 +47,9 @@ static int measure(struct candidates *c, struct matmulnbits_options *options, st
   for (uint32_t i = 0; i + 1 < p->n_steps && rc == 0; i++) { // --inputs-are-constant
     struct pass_result unused = {0};
     env.pass = p->steps[i].values.pass;
+    env.result = &unused;
     env.site = NULL;
-    rc = env.pass->run(&env, p->steps[i].values.options, &unused, err);
+    rc = env.pass->run(&env, p->steps[i].values.options, err);
   }
   env.site = pass_edits_env(&c->pj, &c->exec).site;
   env.pass = p->steps[p->n_steps - 1].values.pass;

@@ -9,6 +9,8 @@
 // of values are hash tables in the caller's arena, twice as large as what goes in.
 #include "edit_groups.h"
 
+#include "tables_free.h"
+
 void edit_groups_keep(struct edits *e) {
   size_t cap = 0;
   if (e->groups) return;
@@ -20,12 +22,7 @@ void edit_groups_keep(struct edits *e) {
 void edit_groups_done(struct edits *e) {
   struct edit_groups *g = e->groups;
   if (!g) return;
-  table_free(g->rows, g->rows_cap, sizeof *g->rows);
-  table_free(g->removed, g->removed_cap, sizeof *g->removed);
-  table_free(g->made, g->made_cap, sizeof *g->made);
-  table_free(g->changed, g->changed_cap, sizeof *g->changed);
-  table_free(g->forwards, g->forwards_cap, sizeof *g->forwards);
-  table_free(g->replaced, g->replaced_cap, sizeof *g->replaced);
+  TABLES_FREE(g, rows, removed, made, changed, forwards, replaced);
   arena_free(&g->texts);
   table_free(g, g->self_cap, sizeof *g);
   e->groups = NULL;

@@ -40,8 +40,7 @@ struct stage_row {
   // Appends the lines behind the artifact's head.
   int (*run)(struct execution *exec, const struct pass_question *q, const struct work_options *work,
              struct json_out *text, struct measure_stats *stats, struct err *err);
-  // Is this text an answer to the question?
-  bool (*reads)(struct span text, const struct pass_question *q);
+  const struct answer_form *form; // of the text
   // Of questions that are two recipes each, instead of `can`.
   bool (*can_pair)(const struct recipes *r, uint32_t first, uint32_t second);
 };
@@ -52,13 +51,9 @@ static int run_measure(struct execution *exec, const struct pass_question *q,
   struct arena scratch = {0};
   struct figures *found = arena_alloc(&scratch, q->n * sizeof *found);
   const int rc = measure_run(&exec->recipes, exec->sources, q->of, q->n, work, found, stats, err);
-  if (rc == 0) measured_write(text, &exec->edits, q->of, q->n, found);
+  if (rc == 0) answers_write(&measured_form, text, &exec->edits, q->of, q->n, found);
   arena_free(&scratch);
   return rc;
-}
-
-static bool reads_measure(struct span text, const struct pass_question *q) {
-  return measured_read(text, q->n, NULL);
 }
 
 static bool can_compare(const struct recipes *r, uint32_t recipe) {
@@ -73,13 +68,9 @@ static int run_equal(struct execution *exec, const struct pass_question *q,
   struct content_hash *found = arena_alloc(&scratch, q->n * sizeof *found);
   const int rc =
       measure_equal_run(&exec->recipes, exec->sources, q->of, q->n, work, found, stats, err);
-  if (rc == 0) likenesses_write(text, &exec->edits, q->of, q->n, found);
+  if (rc == 0) answers_write(&likenesses_form, text, &exec->edits, q->of, q->n, found);
   arena_free(&scratch);
   return rc;
-}
-
-static bool reads_equal(struct span text, const struct pass_question *q) {
-  return likenesses_read(text, q->n, NULL);
 }
 
 static int run_looks(struct execution *exec, const struct pass_question *q, bool multiples,
@@ -89,7 +80,7 @@ static int run_looks(struct execution *exec, const struct pass_question *q, bool
   struct tensor_stats *found = arena_alloc(&scratch, q->n * sizeof *found);
   const int rc = measure_facts_run(&exec->recipes, exec->sources, q->of, q->n, multiples, work,
                                    found, stats, err);
-  if (rc == 0) findings_write(text, &exec->edits, q->of, q->n, multiples, found);
+  if (rc == 0) answers_write(&findings_forms[multiples], text, &exec->edits, q->of, q->n, found);
   arena_free(&scratch);
   return rc;
 }
@@ -106,14 +97,6 @@ static int run_multiples(struct execution *exec, const struct pass_question *q,
   return run_looks(exec, q, true, work, text, stats, err);
 }
 
-static bool reads_facts(struct span text, const struct pass_question *q) {
-  return findings_read(text, q->n, false, NULL);
-}
-
-static bool reads_multiples(struct span text, const struct pass_question *q) {
-  return findings_read(text, q->n, true, NULL);
-}
-
 static int run_weighed(struct execution *exec, const struct pass_question *q,
                        const struct work_options *work, struct json_out *text,
                        struct measure_stats *stats, struct err *err) {
@@ -126,25 +109,27 @@ static int run_weighed(struct execution *exec, const struct pass_question *q,
     of[i] = (struct measure_weighing){q->of[2 * i], q->of[2 * i + 1]};
   const int rc =
       measure_weighed_run(&exec->recipes, exec->sources, of, n, work, file, found, stats, err);
-  if (rc == 0) weighings_write(text, &exec->edits, q->of, n, found);
+  if (rc == 0) answers_write(&weighings_form, text, &exec->edits, q->of, n, found);
   arena_free(&scratch);
   return rc;
 }
 
-static bool reads_weighed(struct span text, const struct pass_question *q) {
-  return weighings_read(text, q->n / 2, NULL);
-}
-
 static const struct stage_row stages[] = {
-    {MEASURED_STAGE, "measuring", "measured", measure_can, run_measure, reads_measure, NULL},
-    {MEASURED_STAGE_FIGURES, "measuring", "measured", measure_can, run_measure, reads_measure,
+    {MEASURED_STAGE, "measuring", "measured", measure_can, run_measure, &measured_form, NULL},
+    {MEASURED_STAGE_FIGURES, "measuring", "measured", measure_can, run_measure, &measured_form,
      NULL},
-    {LIKENESSES_STAGE, "comparing", "compared", can_compare, run_equal, reads_equal, NULL},
-    {FINDINGS_STAGE, "reading", "read", measure_facts_can, run_facts, reads_facts, NULL},
-    {FINDINGS_STAGE_MULTIPLES, "reading", "read", measure_facts_can, run_multiples, reads_multiples,
-     NULL},
-    {WEIGHINGS_STAGE, "weighing", "weighed", NULL, run_weighed, reads_weighed, measure_weighed_can},
+    {LIKENESSES_STAGE, "comparing", "compared", can_compare, run_equal, &likenesses_form, NULL},
+    {FINDINGS_STAGE, "reading", "read", measure_facts_can, run_facts, &findings_forms[false], NULL},
+    {FINDINGS_STAGE_MULTIPLES, "reading", "read", measure_facts_can, run_multiples,
+     &findings_forms[true], NULL},
+    {WEIGHINGS_STAGE, "weighing", "weighed", NULL, run_weighed, &weighings_form,
+     measure_weighed_can},
 };
+
+// Is this text an answer to the question?
+static bool reads(const struct stage_row *row, struct span text, const struct pass_question *q) {
+  return answers_read(row->form, text, row->form->pairs ? q->n / 2 : q->n, NULL);
+}
 
 static const struct stage_row *stage_named(const char *name) {
   for (size_t i = 0; i < sizeof stages / sizeof stages[0]; i++)
@@ -215,7 +200,7 @@ static struct execution_stage *answer(struct execution *exec, const struct stage
   struct span taken = {0};
   int rc = 0;
   if (!stage->artifact.text.at) rc = artifact_cache_take(&exec->kept, &request, id, &taken, err);
-  if (rc == 0 && taken.at && row->reads(taken, q)) {
+  if (rc == 0 && taken.at && reads(row, taken, q)) {
     stage->taken = true;
     rc = artifact_put(&stage->artifact, taken, err);
   } else if (rc == 0 && !stage->artifact.text.at) {
@@ -224,7 +209,7 @@ static struct execution_stage *answer(struct execution *exec, const struct stage
     rc = run_stage(exec, q, &text, &stage->source_bytes_read, err);
     if (rc == 0) rc = artifact_put(&stage->artifact, span_of(text.text, text.n), err);
     json_done(&text);
-  } else if (rc == 0 && row->reads(stage->artifact.text, q)) {
+  } else if (rc == 0 && reads(row, stage->artifact.text, q)) {
     stage->resumed = true;
     observer_notice(exec->request->observer, "resumed: reusing what an interrupted run had %s",
                     row->done);

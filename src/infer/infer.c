@@ -7,6 +7,7 @@
 // comes next, until it needs none. Nothing is kept between: what a rule must know lies in the rows.
 #include "infer_rules.h"
 #include "infer_table.h"
+#include "tables_free.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -42,25 +43,10 @@ void infer_free(struct infer *in) {
   if (!in) return;
   infer_calls_done(in);
   model_calls_done(&in->callees);
-  TABLE_FREE(in, rows);
-  TABLE_FREE(in, shapes);
-  TABLE_FREE(in, shape_slots);
-  TABLE_FREE(in, lists);
-  TABLE_FREE(in, visited);
-  TABLE_FREE(in, frames);
-  TABLE_FREE(in, pending);
-  TABLE_FREE(in, calls);
-  TABLE_FREE(in, joined);
-  TABLE_FREE(in, changed);
+  TABLES_FREE(in, rows, shapes, shape_slots, lists, visited, frames, pending, calls, joined,
+              changed);
   schema_names_done(&in->names);
-  TABLE_FREE(in, by_name);
-  TABLE_FREE(in, nameless);
-  TABLE_FREE(in, nameless_of);
-  TABLE_FREE(in, said);
-  TABLE_FREE(in, said_of);
-  TABLE_FREE(in, misdeclared);
-  TABLE_FREE(in, name_of);
-  TABLE_FREE(in, stuck);
+  TABLES_FREE(in, by_name, nameless, nameless_of, said, said_of, misdeclared, name_of, stuck);
   infer_leads_free(&in->leads);
   arena_free(&in->scratch);
   dims_free(in->d);
@@ -443,37 +429,6 @@ bool infer_dims_lead_to_stuck(struct infer *in, uint32_t value) {
   struct infer_type known;
   return infer_leads_to_stuck(in, value) && infer_type_of(in, value, &known) &&
          !infer_declares(in, value, &known);
-}
-
-void infer_note(struct infer *in, uint32_t value, const struct infer_type *type) {
-  struct infer_type t = *type, was;
-  dim_id dims[INFER_RANK_MAX];
-  const bool known = infer_type_of(in, value, &was);
-  struct infer_row *row = infer_row_at(in, value);
-  if (known && t.dtype == DTYPE_UNDEFINED) t.dtype = was.dtype;
-  if (t.ranked && t.rank > INFER_RANK_MAX) t.ranked = false;
-  if (!t.ranked && was.ranked) {
-    t.ranked = true;
-    t.rank = was.rank;
-    t.dims = was.dims;
-  }
-  for (uint32_t i = 0; t.ranked && i < t.rank; i++) {
-    dims[i] = t.dims ? t.dims[i] : NO_ID;
-    if (dims[i] == NO_ID && was.ranked && was.rank == t.rank) dims[i] = was.dims[i];
-    if (dims[i] == NO_ID) dims[i] = dims_fresh(in->d, 0);
-  }
-  const uint32_t shape = t.ranked ? infer_shape_of(in, dims, t.rank) : 0;
-  if (row->shape != shape) row->list = 0;
-  row->shape = shape;
-  row->dtype = (uint8_t)t.dtype;
-  row->kind = (uint8_t)t.kind;
-  row->flags = ROW_SEEN | ROW_SET;
-  row->why = INFER_WHY_KNOWN;
-  infer_changed(in, value);
-}
-
-void infer_forget(struct infer *in, uint32_t value) {
-  if (value < in->n_rows) in->rows[value] = (struct infer_row){.shape = 0};
 }
 
 struct dims *infer_dims(struct infer *in) {

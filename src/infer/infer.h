@@ -8,8 +8,8 @@
 // without an error, for all inputs that fit the declarations of the graph's inputs. Where it cannot
 // say more, a dim is a symbol of its own, or the value's rank is not known; then there is a reason.
 //
-// Facts lie in a side table by value id, which no file and no log ever sees. Passes note in it what
-// they make (infer_note), and nodes that came since are inferred by infer_more. Rows are never
+// Facts lie in a side table by value id, which no file and no log ever sees. Nodes that passes made
+// since are inferred by infer_more. Rows are never
 // wrong about a value that lives: ids are never given again, and what a pass makes of a value means
 // the same.
 //
@@ -122,15 +122,8 @@ bool infer_leads_to_stuck(struct infer *in, uint32_t value);
 // The same of its dims alone: the runtime reads the declarations too, so dims that are declared as they are known tell nothing.
 bool infer_dims_lead_to_stuck(struct infer *in, uint32_t value);
 
-// Notes what a pass knows of a value; what it leaves open and was known stays.
-void infer_note(struct infer *in, uint32_t value, const struct infer_type *type);
-void infer_forget(struct infer *in, uint32_t value);
-
 struct dims *infer_dims(struct infer *in);
-// A dim as a symbol of the model: a number, the symbol's own name, or a name that is the text of the expression.
-// It means something beside this table only if it has a text (dims_text without "?").
-struct model_dim infer_model_dim(struct infer *in, struct model *m, dim_id d);
-// And back: what a declared dim means. NO_ID: an anonymous one.
+// What a declared dim means. NO_ID: an anonymous one.
 dim_id infer_declared_dim(struct infer *in, struct model_dim d);
 
 // Puts what is known of values, and is not in the table yet, into `t`: what passes ask (kit.h). Dims that are

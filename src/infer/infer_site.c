@@ -319,19 +319,36 @@ void infer_out_list(struct infer_site *s, uint32_t slot, const struct infer_numb
   infer_settle_list(s->in, model_output(s->m, &s->m->nodes[s->node], slot), list, n);
 }
 
-void infer_invalid(struct infer_site *s, const char *fmt, ...) {
+static void say_invalid(struct infer_site *s, const char *fmt, va_list args) {
   char sentence[256];
-  va_list args;
   if (s->why == INFER_WHY_INVALID) return;
   s->why = INFER_WHY_INVALID;
   if (s->in->assumed && s->m->nodes[s->node].graph == s->m->values[s->in->assumed - 1].graph)
     s->in->contradicted = true;
   // A body may never run: a branch for another rank than the one at hand is no fault of the model.
   if (s->in->n_frames && s->in->frames[s->in->n_frames - 1].may_be_idle) return;
-  va_start(args, fmt);
   vsnprintf(sentence, sizeof sentence, fmt, args);
-  va_end(args);
   infer_say_node(s->in, s->node, sentence);
+}
+
+void infer_invalid(struct infer_site *s, const char *fmt, ...) {
+  va_list args;
+  va_start(args, fmt);
+  say_invalid(s, fmt, args);
+  va_end(args);
+}
+
+bool infer_invalid_if(struct infer_site *s, bool is, const char *fmt, ...) {
+  va_list args;
+  va_start(args, fmt);
+  if (is) say_invalid(s, fmt, args);
+  va_end(args);
+  return is;
+}
+
+bool infer_known(struct infer_site *s, bool is, enum dtype dtype) {
+  if (!is) infer_out_dtype(s, 0, dtype);
+  return is;
 }
 
 // ---- what rules share --------------------------------------------------------------------------

@@ -116,7 +116,8 @@ static uint32_t name_for(struct infer *in, struct model *m, dim_id d) {
   return id;
 }
 
-struct model_dim infer_model_dim(struct infer *in, struct model *m, dim_id d) {
+// A dim as a symbol of the model: a number, the symbol's own name, or a name that is the text of the expression.
+static struct model_dim model_dim(struct infer *in, struct model *m, dim_id d) {
   int64_t n;
   if (d == NO_ID) return (struct model_dim){-1, NO_ID};
   d = dims_find(in->d, d);
@@ -145,7 +146,7 @@ static void fill_value(struct infer *in, struct model *m, struct model_types *t,
   if (m->values[value].flags & VALUE_DEAD || m->values[value].kind == VALUE_INITIALIZER) return;
   infer_row_type(in, row, &known);
   for (uint32_t i = 0; known.ranked && i < known.rank; i++)
-    dims[i] = infer_model_dim(in, m, known.dims[i]);
+    dims[i] = model_dim(in, m, known.dims[i]);
   const struct model_type type = {
       .dtype = known.dtype, .ranked = known.ranked, .rank = known.rank, .dims = dims};
   model_types_found(t, m, value, &type);

@@ -103,10 +103,9 @@ void infer_linear_attention(struct infer_site *s) {
   if (!infer_attr_int(s, "q_num_heads", 0, &q_heads) ||
       !infer_attr_int(s, "kv_num_heads", 0, &kv_heads))
     return;
-  if (q.ranked && q.rank != 3) {
-    infer_invalid(s, "its query has %u dim%s", q.rank, plural(q.rank));
+  if (infer_invalid_if(s, q.ranked && q.rank != 3, "its query has %u dim%s", q.rank,
+                       plural(q.rank)))
     return;
-  }
   const struct heads a = heads_in(s, &q, q_heads), c = heads_in(s, &v, kv_heads);
   dim_id key = a.size;
   if (past.ranked && past.rank == 4 && key == NO_ID) key = infer_dim(&past, 2);
@@ -284,10 +283,9 @@ void infer_group_query_attention(struct infer_site *s) {
       !infer_attr_int(s, "sliding_window_cache", 0, &window) ||
       !infer_attr_int(s, "kv_cache_bit_width", 0, &bits))
     return;
-  if (q.ranked && q.rank != 3) {
-    infer_invalid(s, "its query has %u dim%s", q.rank, plural(q.rank));
+  if (infer_invalid_if(s, q.ranked && q.rank != 3, "its query has %u dim%s", q.rank,
+                       plural(q.rank)))
     return;
-  }
   const bool packed = !infer_has(s, 1);
   const bool few = heads > 0 && heads < 1 << 20 && kv > 0 && kv < 1 << 20;
   const dim_id size = over(s, infer_dim(&q, 2), !few ? 0 : packed ? heads + 2 * kv : heads);
@@ -355,10 +353,9 @@ void infer_embed_layer_norm(struct infer_site *s) {
   struct infer_type ids, words;
   infer_in(s, 0, &ids);
   infer_in(s, 2, &words);
-  if ((ids.ranked && ids.rank != 2) || (words.ranked && words.rank != 2)) {
-    infer_invalid(s, "its ids and embeddings must have 2 dims");
+  if (infer_invalid_if(s, (ids.ranked && ids.rank != 2) || (words.ranked && words.rank != 2),
+                       "its ids and embeddings must have 2 dims"))
     return;
-  }
   const dim_id dims[3] = {infer_dim(&ids, 0), infer_dim(&ids, 1), infer_dim(&words, 1)};
   infer_out_dims(s, 0, DTYPE_UNDEFINED, dims, 3);
   infer_out_dims(s, 1, DTYPE_INT32, dims, 1);

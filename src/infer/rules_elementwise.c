@@ -496,10 +496,7 @@ static void broadcast_as(struct infer_site *s, bool boolean) {
     if (power_of) dtype = types[0].dtype;
   }
   const enum dtype result = boolean ? DTYPE_BOOL : dtype;
-  if (!infer_broadcast(s, types, s->n_in, &dims, &rank)) {
-    infer_out_dtype(s, 0, result);
-    return;
-  }
+  if (!infer_known(s, infer_broadcast(s, types, s->n_in, &dims, &rank), result)) return;
   infer_out_dims(s, 0, result, dims, rank);
   if (any_lists(s)) fold_lists(s, types, dtype, result);
 }
@@ -589,10 +586,7 @@ void infer_where(struct infer_site *s) {
   for (uint32_t i = 0; i < 3; i++)
     infer_in(s, i, &types[i]);
   const enum dtype dtype = types[1].dtype != DTYPE_UNDEFINED ? types[1].dtype : types[2].dtype;
-  if (!infer_broadcast(s, types, 3, &dims, &rank)) {
-    infer_out_dtype(s, 0, dtype);
-    return;
-  }
+  if (!infer_known(s, infer_broadcast(s, types, 3, &dims, &rank), dtype)) return;
   infer_out_dims(s, 0, dtype, dims, rank);
   where_list(s, types, dtype);
 }

@@ -56,10 +56,9 @@ void infer_split(struct infer_site *s) {
   if (!x.ranked || !infer_attr_int(s, "axis", 0, &axis)) return;
   if (!infer_axis(s, axis, x.rank, &at)) return;
   const bool known = split_lengths(s, &lengths, &n);
-  if (known && lengths && n != s->n_out) {
-    infer_invalid(s, "%u length%s for %u output%s", n, plural(n), s->n_out, plural(s->n_out));
+  if (infer_invalid_if(s, known && lengths && n != s->n_out, "%u length%s for %u output%s", n,
+                       plural(n), s->n_out, plural(s->n_out)))
     return;
-  }
   dim_id from = dims_number(s->d, 0);
   for (uint32_t i = 0; i < s->n_out; i++) {
     dim_id *dims = copy_dims(s, &x);
@@ -84,10 +83,9 @@ void infer_tile(struct infer_site *s) {
   if (!x.ranked || s->version < 6) return;
   dim_id *dims = infer_dim_room(s, x.rank);
   if (infer_whole(s, 1, &repeats, &n)) {
-    if (n != x.rank) {
-      infer_invalid(s, "%u repeat%s for %u dim%s", n, plural(n), x.rank, plural(x.rank));
+    if (infer_invalid_if(s, n != x.rank, "%u repeat%s for %u dim%s", n, plural(n), x.rank,
+                         plural(x.rank)))
       return;
-    }
     for (uint32_t i = 0; i < x.rank; i++)
       dims[i] = dims_mul(s->d, x.dims[i], repeats[i]);
   }
@@ -134,19 +132,17 @@ void infer_pad(struct infer_site *s) {
     return;
   }
   const uint32_t padded = some ? n_axes : x.rank;
-  if (n != 2 * (uint64_t)padded) {
-    infer_invalid(s, "%u pad%s for %u %s", n, plural(n), padded, padded == 1 ? "axis" : "axes");
+  if (infer_invalid_if(s, n != 2 * (uint64_t)padded, "%u pad%s for %u %s", n, plural(n), padded,
+                       padded == 1 ? "axis" : "axes"))
     return;
-  }
   dim_id *dims = copy_dims(s, &x);
   for (uint32_t i = 0; i < padded; i++) {
     uint32_t at;
     if (!infer_axis(s, some ? axes[i] : i, x.rank, &at)) return;
     dims[at] = dims_add(s->d, dims[at], dims_add(s->d, pads[i], pads[i + padded]));
-    if (dims[at] != NO_ID && dims_most(s->d, dims[at]) < 0) {
-      infer_invalid(s, "dim %u becomes negative", at);
+    if (infer_invalid_if(s, dims[at] != NO_ID && dims_most(s->d, dims[at]) < 0,
+                         "dim %u becomes negative", at))
       return;
-    }
   }
   infer_out_dims(s, 0, x.dtype, dims, x.rank);
 }
@@ -174,10 +170,8 @@ static void blocks(struct infer_site *s, bool to_depth) {
   int64_t size;
   infer_in(s, 0, &x);
   if (!infer_attr_int(s, "blocksize", 1, &size) || !x.ranked || x.rank != 4) return;
-  if (size < 1 || size > INT32_MAX) {
-    infer_invalid(s, "its block size is %lld", (long long)size);
+  if (infer_invalid_if(s, size < 1 || size > INT32_MAX, "its block size is %lld", (long long)size))
     return;
-  }
   const dim_id b = dims_number(s->d, size), bb = dims_number(s->d, size * size);
   const dim_id dims[4] = {
       x.dims[0], to_depth ? dims_mul(s->d, x.dims[1], bb) : dims_exact_div(s->d, x.dims[1], bb),
@@ -224,10 +218,7 @@ void infer_qlinear_concat(struct infer_site *s) {
       dims = copy_dims(s, &x);
       continue;
     }
-    if (x.rank != rank) {
-      infer_invalid(s, "its inputs have %u and %u dims", rank, x.rank);
-      return;
-    }
+    if (infer_invalid_if(s, x.rank != rank, "its inputs have %u and %u dims", rank, x.rank)) return;
     for (uint32_t d = 0; d < rank; d++)
       dims[d] =
           d == at ? dims_add(s->d, dims[d], x.dims[d]) : infer_same_dim(s, dims[d], x.dims[d]);
@@ -252,10 +243,9 @@ void infer_gather_nd(struct infer_site *s) {
   if (!x.ranked || !index.ranked || !infer_attr_int(s, "batch_dims", 0, &batch)) return;
   if (index.rank == 0 || index.dims[index.rank - 1] == NO_ID) return;
   if (!dims_is_number(s->d, index.dims[index.rank - 1], &depth)) return;
-  if (batch < 0 || depth < 0 || batch >= index.rank || batch + depth > x.rank) {
-    infer_invalid(s, "indices of %lld into %u dim%s", (long long)depth, x.rank, plural(x.rank));
+  if (infer_invalid_if(s, batch < 0 || depth < 0 || batch >= index.rank || batch + depth > x.rank,
+                       "indices of %lld into %u dim%s", (long long)depth, x.rank, plural(x.rank)))
     return;
-  }
   const uint32_t rest = x.rank - (uint32_t)(batch + depth), rank = index.rank - 1 + rest;
   if (rank > INFER_RANK_MAX) return;
   dim_id *dims = infer_dim_room(s, rank);
@@ -274,11 +264,11 @@ void infer_gather_block_quantized(struct infer_site *s) {
   infer_in(s, 0, &x);
   infer_in(s, 1, &index);
   infer_in(s, 2, &scale);
-  if (!x.ranked || !index.ranked || !infer_attr_int(s, "gather_axis", 0, &axis) ||
-      !infer_attr_int(s, "bits", 4, &bits)) {
-    infer_out_dtype(s, 0, scale.dtype);
+  if (!infer_known(s,
+                   x.ranked && index.ranked && infer_attr_int(s, "gather_axis", 0, &axis) &&
+                       infer_attr_int(s, "bits", 4, &bits),
+                   scale.dtype))
     return;
-  }
   const uint32_t rank = x.rank - 1 + index.rank;
   if (!infer_axis(s, axis, x.rank, &at) || rank > INFER_RANK_MAX) return;
   dim_id *dims = infer_dim_room(s, rank);
@@ -301,10 +291,10 @@ void infer_one_hot(struct infer_site *s) {
   uint32_t at, n;
   infer_in(s, 0, &index);
   infer_in(s, 2, &values);
-  if (!index.ranked || index.rank >= INFER_RANK_MAX || !infer_attr_int(s, "axis", -1, &axis)) {
-    infer_out_dtype(s, 0, values.dtype);
+  if (!infer_known(
+          s, index.ranked && index.rank < INFER_RANK_MAX && infer_attr_int(s, "axis", -1, &axis),
+          values.dtype))
     return;
-  }
   if (!infer_axis(s, axis, index.rank + 1, &at)) return;
   const bool known = infer_whole(s, 1, &depth, &n) && n == 1;
   dim_id *dims = infer_dim_room(s, index.rank + 1);

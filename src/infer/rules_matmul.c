@@ -12,10 +12,7 @@ struct matrix {
 static bool matrix_of(struct infer_site *s, uint32_t slot, bool left, struct matrix *m) {
   *m = (struct matrix){.vector = false};
   if (!infer_in(s, slot, &m->t) || !m->t.ranked) return false;
-  if (m->t.rank == 0) {
-    infer_invalid(s, "an operand is a scalar");
-    return false;
-  }
+  if (infer_invalid_if(s, m->t.rank == 0, "an operand is a scalar")) return false;
   if (m->t.rank > 1) return true;
   dim_id *dims = infer_dim_room(s, 2);
   dims[left ? 1 : 0] = m->t.dims[0];
@@ -93,15 +90,13 @@ void infer_matmul_fused(struct infer_site *s) {
 void infer_matmul_blocks(struct infer_site *s) {
   struct infer_type a;
   int64_t k, n, straight;
-  if (!infer_in(s, 0, &a) || !a.ranked || !infer_attr_int(s, "K", -1, &k) ||
-      !infer_attr_int(s, "N", -1, &n) || !infer_attr_int(s, "transB", 1, &straight)) {
-    infer_out_dtype(s, 0, a.dtype);
+  infer_in(s, 0, &a);
+  if (!infer_known(s,
+                   a.ranked && infer_attr_int(s, "K", -1, &k) && infer_attr_int(s, "N", -1, &n) &&
+                       infer_attr_int(s, "transB", 1, &straight),
+                   a.dtype))
     return;
-  }
-  if (a.rank == 0) {
-    infer_invalid(s, "an operand is a scalar");
-    return;
-  }
+  if (infer_invalid_if(s, a.rank == 0, "an operand is a scalar")) return;
   if (k < 0 || n < 0) {
     s->why = INFER_WHY_ATTRIBUTE;
     return;
@@ -206,14 +201,12 @@ static bool einsum_operand(struct infer_site *s, struct einsum *e, struct span t
   uint32_t letters, at = 0;
   bool ellipsis;
   infer_in(s, slot, &t);
-  if (!term_of(term, &letters, &ellipsis)) {
-    infer_invalid(s, "its equation cannot be read");
+  if (infer_invalid_if(s, !term_of(term, &letters, &ellipsis), "its equation cannot be read"))
     return false;
-  }
-  if (t.ranked && (ellipsis ? t.rank < letters : t.rank != letters)) {
-    infer_invalid(s, "operand %u has %u dim%s, its term %u", slot, t.rank, plural(t.rank), letters);
+  if (infer_invalid_if(s, t.ranked && (ellipsis ? t.rank < letters : t.rank != letters),
+                       "operand %u has %u dim%s, its term %u", slot, t.rank, plural(t.rank),
+                       letters))
     return false;
-  }
   e->ellipsis = e->ellipsis || ellipsis;
   e->unranked = e->unranked || (ellipsis && !t.ranked);
   const uint32_t more = t.ranked && ellipsis ? t.rank - letters : 0;
@@ -259,17 +252,13 @@ void infer_einsum(struct infer_site *s) {
     size_t stop = begin;
     while (stop < end && equation.at[stop] != ',')
       stop++;
-    if (slot >= s->n_in) {
-      infer_invalid(s, "its equation has more terms than operands");
-      return;
-    }
+    if (infer_invalid_if(s, slot >= s->n_in, "its equation has more terms than operands")) return;
     if (!einsum_operand(s, &e, span_of(equation.at + begin, stop - begin), slot++)) return;
     begin = stop + 1;
   }
-  if (slot != s->n_in) {
-    infer_invalid(s, "its equation has %u term%s for %u operands", slot, plural(slot), s->n_in);
+  if (infer_invalid_if(s, slot != s->n_in, "its equation has %u term%s for %u operands", slot,
+                       plural(slot), s->n_in))
     return;
-  }
   dim_id *dims = infer_dim_room(s, (uint32_t)equation.n + INFER_RANK_MAX + LETTERS);
   uint32_t rank = 0, letters;
   bool ellipsis = e.ellipsis;
@@ -279,10 +268,8 @@ void infer_einsum(struct infer_site *s) {
       if (e.seen[l] == 1) dims[rank++] = e.dims[l];
   } else {
     const struct span out = span_of(equation.at + end + 2, equation.n - end - 2);
-    if (!term_of(out, &letters, &ellipsis)) {
-      infer_invalid(s, "its equation cannot be read");
+    if (infer_invalid_if(s, !term_of(out, &letters, &ellipsis), "its equation cannot be read"))
       return;
-    }
     for (size_t i = 0; i < out.n; i++) {
       if (out.at[i] == ' ') continue;
       if (out.at[i] == '.') {
@@ -291,10 +278,7 @@ void infer_einsum(struct infer_site *s) {
         continue;
       }
       const int32_t l = letter((char)out.at[i]);
-      if (!e.seen[l]) {
-        infer_invalid(s, "its equation has a letter that no operand has");
-        return;
-      }
+      if (infer_invalid_if(s, !e.seen[l], "its equation has a letter that no operand has")) return;
       dims[rank++] = e.dims[l];
     }
   }

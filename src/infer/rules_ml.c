@@ -116,10 +116,7 @@ void infer_one_hot_encoder(struct infer_site *s) {
   infer_in(s, 0, &x);
   uint32_t n = count_of(s, "cats_int64s");
   if (n == 0) n = count_of(s, "cats_strings");
-  if (!x.ranked || x.rank >= INFER_RANK_MAX) {
-    infer_out_dtype(s, 0, DTYPE_FLOAT);
-    return;
-  }
+  if (!infer_known(s, x.ranked && x.rank < INFER_RANK_MAX, DTYPE_FLOAT)) return;
   dim_id *dims = infer_dim_room(s, x.rank + 1);
   if (x.rank) memcpy(dims, x.dims, x.rank * sizeof *dims);
   dims[x.rank] = infer_size_of(s, n);
@@ -141,14 +138,8 @@ void infer_array_feature(struct infer_site *s) {
   struct infer_type x, y;
   infer_in(s, 0, &x);
   infer_in(s, 1, &y);
-  if (!x.ranked) {
-    infer_out_dtype(s, 0, x.dtype);
-    return;
-  }
-  if (x.rank == 0) {
-    infer_invalid(s, "the input is a scalar");
-    return;
-  }
+  if (!infer_known(s, x.ranked, x.dtype)) return;
+  if (infer_invalid_if(s, x.rank == 0, "the input is a scalar")) return;
   const uint32_t rank = x.rank == 1 ? 2 : x.rank;
   dim_id *dims = infer_dim_room(s, rank);
   if (x.rank == 1)
@@ -195,17 +186,14 @@ void infer_tf_idf(struct infer_site *s) {
   const int64_t *at;
   uint32_t n;
   infer_in(s, 0, &x);
-  if (!x.ranked || !infer_attr_ints(s, "ngram_indexes", &at, &n)) {
-    infer_out_dtype(s, 0, DTYPE_FLOAT);
+  if (!infer_known(s, x.ranked && infer_attr_ints(s, "ngram_indexes", &at, &n), DTYPE_FLOAT))
     return;
-  }
   int64_t most = -1;
   for (uint32_t i = 0; i < n; i++)
     if (at[i] > most) most = at[i];
-  if (x.rank < 1 || x.rank > 2 || most < 0 || most == INT64_MAX) {
-    infer_invalid(s, "the input has %u dim%s", x.rank, plural(x.rank));
+  if (infer_invalid_if(s, x.rank < 1 || x.rank > 2 || most < 0 || most == INT64_MAX,
+                       "the input has %u dim%s", x.rank, plural(x.rank)))
     return;
-  }
   const dim_id dims[2] = {x.dims[0], infer_size_of(s, most + 1)};
   infer_out_dims(s, 0, DTYPE_FLOAT, x.rank == 1 ? dims + 1 : dims, x.rank);
 }

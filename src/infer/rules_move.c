@@ -151,15 +151,10 @@ void infer_constant_of_shape(struct infer_site *s) {
     dtype = DTYPE_UNDEFINED;
     fill = infer_no_number();
   }
-  if (!dims_from(s, 0, &dims, &rank)) {
-    infer_out_dtype(s, 0, dtype);
-    return;
-  }
+  if (!infer_known(s, dims_from(s, 0, &dims, &rank), dtype)) return;
   for (uint32_t i = 0; i < rank; i++)
-    if (dims[i] != NO_ID && dims_most(s->d, dims[i]) < 0) {
-      infer_invalid(s, "a dim is negative");
+    if (infer_invalid_if(s, dims[i] != NO_ID && dims_most(s->d, dims[i]) < 0, "a dim is negative"))
       return;
-    }
   infer_out_dims(s, 0, dtype, dims, rank);
   if (!result_size(s, &of, &rank, &n)) return;
   struct infer_number *out = infer_number_room(s, n);
@@ -179,10 +174,7 @@ void infer_range(struct infer_site *s) {
   const bool known = infer_whole(s, 0, &start, &n[0]) && infer_whole(s, 1, &limit, &n[1]) &&
                      infer_whole(s, 2, &delta, &n[2]) && n[0] == 1 && n[1] == 1 && n[2] == 1 &&
                      dims_is_number(s->d, delta[0], &step) && step != INT64_MIN;
-  if (known && step == 0) {
-    infer_invalid(s, "its step is 0");
-    return;
-  }
+  if (infer_invalid_if(s, known && step == 0, "its step is 0")) return;
   if (!known) {
     s->why = INFER_WHY_DATA;
     infer_out_dims(s, 0, t.dtype, &unknown, 1);
@@ -229,20 +221,16 @@ void infer_reshape(struct infer_site *s) {
       continue;
     }
     const bool number = dims_is_number(s->d, dims[i], &n);
-    if (number && n == -1 && open != NO_ID) {
-      infer_invalid(s, "two of its dims are -1");
-      return;
-    }
+    if (infer_invalid_if(s, number && n == -1 && open != NO_ID, "two of its dims are -1")) return;
     if (number && n == -1)
       open = i;
     else if (number && n < -1) {
       infer_invalid(s, "a dim is %lld", (long long)n);
       return;
     } else if (number && n == 0 && !allowzero) {
-      if (x.ranked && i >= x.rank) {
-        infer_invalid(s, "dim %u is that of the input, which has %u", i, x.rank);
+      if (infer_invalid_if(s, x.ranked && i >= x.rank, "dim %u is that of the input, which has %u",
+                           i, x.rank))
         return;
-      }
       out[i] = x.ranked ? x.dims[i] : NO_ID;
       unclear = unclear || out[i] == NO_ID;
     } else if (!number && dims_least(s->d, dims[i]) < (allowzero ? 0 : 1)) {
@@ -303,10 +291,9 @@ void infer_flatten(struct infer_site *s) {
   dim_id dims[2] = {NO_ID, NO_ID};
   if (x.ranked && infer_attr_int(s, "axis", 1, &axis)) {
     if (axis < 0) axis += x.rank;
-    if (axis < 0 || axis > x.rank) {
-      infer_invalid(s, "axis %lld of %u dim%s", (long long)axis, x.rank, plural(x.rank));
+    if (infer_invalid_if(s, axis < 0 || axis > x.rank, "axis %lld of %u dim%s", (long long)axis,
+                         x.rank, plural(x.rank)))
       return;
-    }
     dims[0] = infer_product(s, x.dims, (uint32_t)axis);
     dims[1] = infer_product(s, x.dims + axis, x.rank - (uint32_t)axis);
   }
@@ -321,10 +308,7 @@ static bool named(struct infer_site *s, const int64_t *axes, uint32_t n, uint32_
   for (uint32_t i = 0; i < n; i++) {
     uint32_t at;
     if (!infer_axis(s, axes[i], rank, &at)) return false;
-    if (is[at]) {
-      infer_invalid(s, "axis %u is listed twice", at);
-      return false;
-    }
+    if (infer_invalid_if(s, is[at], "axis %u is listed twice", at)) return false;
     is[at] = true;
   }
   return true;
@@ -337,10 +321,7 @@ void infer_squeeze(struct infer_site *s) {
   bool given, gone[INFER_RANK_MAX];
   infer_in(s, 0, &x);
   const bool known = infer_axes(s, s->version < 13 ? NO_ID : 1, &given, &axes, &n);
-  if (!x.ranked || !known) {
-    infer_out_dtype(s, 0, x.dtype);
-    return;
-  }
+  if (!infer_known(s, x.ranked && known, x.dtype)) return;
   if (n == 0) given = false;
   if (!named(s, axes, n, x.rank, gone)) return;
   dim_id *dims = infer_dim_room(s, x.rank);
@@ -369,11 +350,11 @@ void infer_unsqueeze(struct infer_site *s) {
   uint32_t n, from = 0;
   bool given, made[INFER_RANK_MAX];
   infer_in(s, 0, &x);
-  if (!infer_axes(s, s->version < 13 ? NO_ID : 1, &given, &axes, &n) || !x.ranked ||
-      x.rank + (uint64_t)n > INFER_RANK_MAX) {
-    infer_out_dtype(s, 0, x.dtype);
+  if (!infer_known(s,
+                   infer_axes(s, s->version < 13 ? NO_ID : 1, &given, &axes, &n) && x.ranked &&
+                       x.rank + (uint64_t)n <= INFER_RANK_MAX,
+                   x.dtype))
     return;
-  }
   const uint32_t rank = x.rank + n;
   if (!named(s, axes, n, rank, made)) return;
   dim_id *dims = infer_dim_room(s, rank);
@@ -391,14 +372,13 @@ void infer_transpose(struct infer_site *s) {
   uint32_t n;
   bool seen[INFER_RANK_MAX];
   if (!infer_in(s, 0, &x)) return;
-  if (!infer_attr_ints(s, "perm", &perm, &n) || (!x.ranked && (!perm || n > INFER_RANK_MAX))) {
-    infer_out_dtype(s, 0, x.dtype);
+  if (!infer_known(
+          s, infer_attr_ints(s, "perm", &perm, &n) && (x.ranked || (perm && n <= INFER_RANK_MAX)),
+          x.dtype))
     return;
-  }
-  if (perm && x.ranked && n != x.rank) {
-    infer_invalid(s, "perm has %u %s, the input %u", n, n == 1 ? "axis" : "axes", x.rank);
+  if (infer_invalid_if(s, perm && x.ranked && n != x.rank, "perm has %u %s, the input %u", n,
+                       n == 1 ? "axis" : "axes", x.rank))
     return;
-  }
   if (perm && !named(s, perm, n, n, seen)) return;
   if (!x.ranked) { // as many axes as there are named
     infer_out_dims(s, 0, x.dtype, infer_dim_room(s, n), n);
@@ -423,10 +403,7 @@ void infer_expand(struct infer_site *s) {
   const int64_t *of;
   uint32_t rank, n;
   infer_in(s, 0, &types[0]);
-  if (!dims_from(s, 1, &to, &rank) || !types[0].ranked) {
-    infer_out_dtype(s, 0, types[0].dtype);
-    return;
-  }
+  if (!infer_known(s, dims_from(s, 1, &to, &rank) && types[0].ranked, types[0].dtype)) return;
   types[1] = (struct infer_type){.ranked = true, .rank = rank, .dims = to};
   if (!infer_broadcast(s, types, 2, &dims, &rank)) return;
   infer_out_dims(s, 0, types[0].dtype, dims, rank);
@@ -467,10 +444,9 @@ void infer_concat(struct infer_site *s) {
       if (first.kind == INFER_OTHER) dims[at] = NO_ID;
       continue;
     }
-    if (x.rank != first.rank) {
-      infer_invalid(s, "its inputs have %u and %u dims", first.rank, x.rank);
+    if (infer_invalid_if(s, x.rank != first.rank, "its inputs have %u and %u dims", first.rank,
+                         x.rank))
       return;
-    }
     for (uint32_t d = 0; d < x.rank; d++) {
       if (d != at)
         dims[d] = infer_same_dim(s, dims[d], x.dims[d]);
@@ -480,10 +456,7 @@ void infer_concat(struct infer_site *s) {
     }
     if (s->why == INFER_WHY_INVALID) return;
   }
-  if (!dims) {
-    infer_out_dtype(s, 0, first.dtype);
-    return;
-  }
+  if (!infer_known(s, dims != NULL, first.dtype)) return;
   infer_out_dims(s, 0, first.dtype, dims, first.rank);
   const int64_t *of;
   uint32_t rank, n;
@@ -537,16 +510,11 @@ void infer_gather(struct infer_site *s) {
   uint32_t at;
   infer_in(s, 0, &x);
   infer_in(s, 1, &index);
-  if (!x.ranked || !index.ranked || !infer_attr_int(s, "axis", 0, &axis)) {
-    infer_out_dtype(s, 0, x.dtype);
+  if (!infer_known(s, x.ranked && index.ranked && infer_attr_int(s, "axis", 0, &axis), x.dtype))
     return;
-  }
   if (!infer_axis(s, axis, x.rank, &at)) return;
   const uint32_t rank = x.rank - 1 + index.rank;
-  if (rank > INFER_RANK_MAX) {
-    infer_out_dtype(s, 0, x.dtype);
-    return;
-  }
+  if (!infer_known(s, rank <= INFER_RANK_MAX, x.dtype)) return;
   dim_id *dims = infer_dim_room(s, rank);
   uint32_t to = 0;
   for (uint32_t d = 0; d < at; d++)
@@ -658,10 +626,7 @@ void infer_slice(struct infer_site *s) {
   const dim_id *starts, *ends, *axes, *steps;
   uint32_t n, n_ends, n_axes, n_steps;
   infer_in(s, 0, &x);
-  if (!x.ranked) {
-    infer_out_dtype(s, 0, x.dtype);
-    return;
-  }
+  if (!infer_known(s, x.ranked, x.dtype)) return;
   dim_id *dims = infer_dim_room(s, x.rank);
   const bool known =
       slice_list(s, 1, "starts", &starts, &n) && slice_list(s, 2, "ends", &ends, &n_ends) &&
@@ -670,10 +635,9 @@ void infer_slice(struct infer_site *s) {
     infer_out_dims(s, 0, x.dtype, dims, x.rank);
     return;
   }
-  if (n_ends != n || (n_axes && n_axes != n) || (n_steps && n_steps != n)) {
-    infer_invalid(s, "its lists have %u, %u, %u and %u elements", n, n_ends, n_axes, n_steps);
+  if (infer_invalid_if(s, n_ends != n || (n_axes && n_axes != n) || (n_steps && n_steps != n),
+                       "its lists have %u, %u, %u and %u elements", n, n_ends, n_axes, n_steps))
     return;
-  }
   int64_t first = 0, at_axis[INFER_RANK_MAX], of[INFER_RANK_MAX], by[INFER_RANK_MAX];
   const int64_t *sizes = NULL;
   const bool fixed = infer_static(s, &x, &sizes);
@@ -693,20 +657,15 @@ void infer_slice(struct infer_site *s) {
       return;
     }
     if (!infer_axis(s, at_axis[0], x.rank, &at)) return;
-    if (done[at]) {
-      infer_invalid(s, "axis %u is listed twice", at);
-      return;
-    }
+    if (infer_invalid_if(s, done[at], "axis %u is listed twice", at)) return;
     done[at] = true;
     if (n_steps && (steps[i] == NO_ID || !dims_is_number(s->d, steps[i], &step))) {
       dims[at] = NO_ID;
       lists = false;
       continue;
     }
-    if (step == 0 || step == INT64_MIN) {
-      infer_invalid(s, "a step is %lld", (long long)step);
+    if (infer_invalid_if(s, step == 0 || step == INT64_MIN, "a step is %lld", (long long)step))
       return;
-    }
     const int64_t to_end = s->in ? infer_to_end(s) : INT64_MAX;
     const dim_id from = step > 0 ? bound(s, starts[i], x.dims[at], INT64_MAX)
                                  : bound_back(s, starts[i], x.dims[at], false);

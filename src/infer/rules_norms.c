@@ -71,10 +71,9 @@ void infer_skip_norm(struct infer_site *s) {
 // states come back.
 void infer_optimizer(struct infer_site *s) {
   const uint32_t kinds = strcmp(s->op->name, "Adam") == 0 ? 4 : 3;
-  if (s->n_in < 2 || (s->n_in - 2) % kinds != 0) {
-    infer_invalid(s, "it has %u input%s", s->n_in, plural(s->n_in));
+  if (infer_invalid_if(s, s->n_in < 2 || (s->n_in - 2) % kinds != 0, "it has %u input%s", s->n_in,
+                       plural(s->n_in)))
     return;
-  }
   const uint32_t each = (s->n_in - 2) / kinds;
   for (uint32_t i = 0; i < s->n_out && i < each * (kinds - 1); i++) {
     struct infer_type t;
@@ -87,10 +86,7 @@ void infer_optimizer(struct infer_site *s) {
 void infer_half(struct infer_site *s) {
   struct infer_type x;
   infer_in(s, 0, &x);
-  if (!x.ranked || x.rank == 0) {
-    infer_out_dtype(s, 0, x.dtype);
-    return;
-  }
+  if (!infer_known(s, x.ranked && x.rank > 0, x.dtype)) return;
   dim_id *dims = infer_dim_room(s, x.rank);
   memcpy(dims, x.dims, x.rank * sizeof *dims);
   dims[x.rank - 1] = dims_exact_div(s->d, dims[x.rank - 1], infer_size_of(s, 2));

@@ -214,10 +214,8 @@ void infer_group_router(struct infer_site *s) {
   infer_in(s, 1, &bias);
   const bool projected = infer_has(s, 2);
   dim_id experts = infer_dim(&bias, 0), rows = NO_ID;
-  if (x.ranked && x.rank < 2) {
-    infer_invalid(s, "its input has %u dim%s", x.rank, plural(x.rank));
+  if (infer_invalid_if(s, x.ranked && x.rank < 2, "its input has %u dim%s", x.rank, plural(x.rank)))
     return;
-  }
   if (x.ranked) rows = infer_product(s, x.dims, x.rank - 1);
   if (!projected) experts = infer_same_dim(s, infer_dim(&x, -1), experts);
   for (uint32_t i = 0; i < s->n_out; i++)
@@ -231,10 +229,9 @@ void infer_norm_rotary(struct infer_site *s) {
   infer_in(s, 0, &x);
   if (!infer_attr_int(s, "input_width", 0, &width) || !infer_attr_int(s, "flatten_batch", 0, &flat))
     return;
-  if (x.ranked && x.rank != 4) {
-    infer_invalid(s, "its input has %u dim%s", x.rank, plural(x.rank));
+  if (infer_invalid_if(s, x.ranked && x.rank != 4, "its input has %u dim%s", x.rank,
+                       plural(x.rank)))
     return;
-  }
   dim_id b = infer_dim(&x, 0), length = infer_dim(&x, 1);
   const dim_id heads = infer_dim(&x, 2), size = width ? infer_size_of(s, width) : infer_dim(&x, 3);
   infer_out_dims(s, 1, DTYPE_UNDEFINED, (const dim_id[4]){b, length, heads, size}, 4);

@@ -15,10 +15,10 @@ void infer_recurrent(struct infer_site *s) {
   infer_in(s, 0, &x);
   infer_in(s, 1, &w);
   infer_in(s, 2, &r);
-  if ((x.ranked && x.rank != 3) || (w.ranked && w.rank != 3) || (r.ranked && r.rank != 3)) {
-    infer_invalid(s, "its input and weights must have 3 dims");
+  if (infer_invalid_if(
+          s, (x.ranked && x.rank != 3) || (w.ranked && w.rank != 3) || (r.ranked && r.rank != 3),
+          "its input and weights must have 3 dims"))
     return;
-  }
   if (!infer_attr_int(s, "hidden_size", -1, &hidden) || !infer_attr_int(s, "layout", 0, &layout) ||
       !infer_attr_string(s, "direction", "forward", &direction))
     return;

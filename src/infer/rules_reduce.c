@@ -112,10 +112,7 @@ void infer_reduce(struct infer_site *s) {
   for (uint32_t i = 0; i < n; i++) {
     uint32_t at;
     if (!infer_axis(s, axes[i], x.rank, &at)) return;
-    if (gone[at]) {
-      infer_invalid(s, "axis %u is listed twice", at);
-      return;
-    }
+    if (infer_invalid_if(s, gone[at], "axis %u is listed twice", at)) return;
     gone[at] = true;
   }
   for (uint32_t i = 0; i < x.rank && n == 0 && noop != 1; i++)
@@ -131,11 +128,11 @@ void infer_reduce_arg(struct infer_site *s) {
   uint32_t at;
   bool gone[INFER_RANK_MAX] = {false};
   infer_in(s, 0, &x);
-  if (!x.ranked || !infer_attr_int(s, "axis", 0, &axis) ||
-      !infer_attr_int(s, "keepdims", 1, &keep)) {
-    infer_out_dtype(s, 0, DTYPE_INT64);
+  if (!infer_known(s,
+                   x.ranked && infer_attr_int(s, "axis", 0, &axis) &&
+                       infer_attr_int(s, "keepdims", 1, &keep),
+                   DTYPE_INT64))
     return;
-  }
   if (!infer_axis(s, axis, x.rank, &at)) return;
   gone[at] = true;
   reduced(s, &x, gone, keep == 1, DTYPE_INT64);

@@ -64,10 +64,7 @@ static dim_id scaled(struct infer_site *s, dim_id d, float scale) {
 
 static bool positive(struct infer_site *s, const float *scales, uint32_t n) {
   for (uint32_t i = 0; i < n; i++)
-    if (scales[i] <= 0) {
-      infer_invalid(s, "a scale is %g", (double)scales[i]);
-      return false;
-    }
+    if (infer_invalid_if(s, scales[i] <= 0, "a scale is %g", (double)scales[i])) return false;
   return true;
 }
 
@@ -92,17 +89,12 @@ static bool resize_axes(struct infer_site *s, struct resize *r) {
   bool seen[INFER_RANK_MAX] = {false};
   if (!infer_attr_ints(s, "axes", &axes, &n)) return false;
   r->n = axes && n ? n : r->x.rank;
-  if (r->n > r->x.rank) {
-    infer_invalid(s, "it resizes %u axes of %u", r->n, r->x.rank);
+  if (infer_invalid_if(s, r->n > r->x.rank, "it resizes %u axes of %u", r->n, r->x.rank))
     return false;
-  }
   for (uint32_t i = 0; i < r->n; i++) {
     r->axes[i] = i;
     if (axes && n && !infer_axis(s, axes[i], r->x.rank, &r->axes[i])) return false;
-    if (seen[r->axes[i]]) {
-      infer_invalid(s, "axis %u is listed twice", r->axes[i]);
-      return false;
-    }
+    if (infer_invalid_if(s, seen[r->axes[i]], "axis %u is listed twice", r->axes[i])) return false;
     seen[r->axes[i]] = true;
   }
   return true;
@@ -172,10 +164,7 @@ static bool given(struct infer_site *s, uint32_t slot) {
 void infer_resize(struct infer_site *s) {
   struct resize r = {.n = 0};
   if (!infer_in(s, 0, &r.x)) return;
-  if (!r.x.ranked) {
-    infer_out_dtype(s, 0, r.x.dtype);
-    return;
-  }
+  if (!infer_known(s, r.x.ranked, r.x.dtype)) return;
   dim_id *dims = infer_dim_room(s, r.x.rank);
   if (!resize_axes(s, &r)) return;
   for (uint32_t i = 0; i < r.x.rank; i++)
@@ -195,10 +184,7 @@ void infer_upsample(struct infer_site *s) {
   uint32_t n;
   bool known = true;
   if (!infer_in(s, 0, &x)) return;
-  if (!x.ranked) {
-    infer_out_dtype(s, 0, x.dtype);
-    return;
-  }
+  if (!infer_known(s, x.ranked, x.dtype)) return;
   if (s->version >= 9)
     known = scales_of(s, 1, &scales, &n);
   else if (s->version >= 7)
@@ -229,11 +215,10 @@ void infer_grid_sample(struct infer_site *s) {
   infer_in(s, 1, &grid);
   if (!x.ranked && !grid.ranked) return;
   const uint32_t rank = x.ranked ? x.rank : grid.rank;
-  if (rank < 3 || (grid.ranked && grid.rank != rank)) {
-    infer_invalid(s, "the input has %u dim%s, the grid %u", rank, plural(rank),
-                  grid.ranked ? grid.rank : rank);
+  if (infer_invalid_if(s, rank < 3 || (grid.ranked && grid.rank != rank),
+                       "the input has %u dim%s, the grid %u", rank, plural(rank),
+                       grid.ranked ? grid.rank : rank))
     return;
-  }
   dim_id *dims = infer_dim_room(s, rank);
   dims[0] = infer_same_dim(s, infer_dim(&x, 0), infer_dim(&grid, 0));
   dims[1] = infer_dim(&x, 1);
@@ -256,10 +241,9 @@ void infer_affine_grid(struct infer_site *s) {
     n = (uint32_t)(count < 0 || count > INFER_RANK_MAX ? 0 : count);
     s->why = INFER_WHY_DATA;
   }
-  if (n != 4 && n != 5) {
-    infer_invalid(s, "there %s %u size%s, not 4 or 5", n == 1 ? "is" : "are", n, plural(n));
+  if (infer_invalid_if(s, n != 4 && n != 5, "there %s %u size%s, not 4 or 5", n == 1 ? "is" : "are",
+                       n, plural(n)))
     return;
-  }
   dim_id dims[5] = {NO_ID, NO_ID, NO_ID, NO_ID, NO_ID};
   dims[0] = infer_dim(&theta, 0);
   for (uint32_t i = 0; list && i < n; i++)

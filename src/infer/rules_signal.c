@@ -21,15 +21,12 @@ void infer_dft(struct infer_site *s) {
   int64_t axis = -2, onesided, inverse;
   uint32_t at;
   infer_in(s, 0, &x);
-  if (!x.ranked || !infer_attr_int(s, "onesided", 0, &onesided) ||
-      !infer_attr_int(s, "inverse", 0, &inverse)) {
-    infer_out_dtype(s, 0, x.dtype);
+  if (!infer_known(s,
+                   x.ranked && infer_attr_int(s, "onesided", 0, &onesided) &&
+                       infer_attr_int(s, "inverse", 0, &inverse),
+                   x.dtype))
     return;
-  }
-  if (x.rank < 2) {
-    infer_invalid(s, "the input has %u dim%s", x.rank, plural(x.rank));
-    return;
-  }
+  if (infer_invalid_if(s, x.rank < 2, "the input has %u dim%s", x.rank, plural(x.rank))) return;
   bool known = true;
   if (s->version < 20)
     known = infer_attr_int(s, "axis", 1, &axis);
@@ -46,10 +43,8 @@ void infer_dft(struct infer_site *s) {
   }
   if (!known) axis = 0;
   if (!infer_axis(s, axis, x.rank, &at)) return;
-  if (at + 1 == x.rank) {
-    infer_invalid(s, "axis %u holds the parts of complex numbers", at);
+  if (infer_invalid_if(s, at + 1 == x.rank, "axis %u holds the parts of complex numbers", at))
     return;
-  }
   for (uint32_t i = 0; i + 1 < x.rank; i++)
     dims[i] = x.dims[i];
   dims[x.rank - 1] = infer_size_of(s, real ? 1 : 2);
@@ -104,14 +99,8 @@ void infer_window_function(struct infer_site *s) {
 void infer_det(struct infer_site *s) {
   struct infer_type x;
   infer_in(s, 0, &x);
-  if (!x.ranked) {
-    infer_out_dtype(s, 0, x.dtype);
-    return;
-  }
-  if (x.rank < 2) {
-    infer_invalid(s, "the input has %u dim%s", x.rank, plural(x.rank));
-    return;
-  }
+  if (!infer_known(s, x.ranked, x.dtype)) return;
+  if (infer_invalid_if(s, x.rank < 2, "the input has %u dim%s", x.rank, plural(x.rank))) return;
   infer_same_dim(s, infer_dim(&x, -1), infer_dim(&x, -2));
   if (s->why != INFER_WHY_INVALID) infer_out_dims(s, 0, x.dtype, x.dims, x.rank - 2);
 }

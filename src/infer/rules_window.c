@@ -34,15 +34,11 @@ static bool numbers_of(struct infer_site *s, const char *name, uint32_t n, int64
     *out = all;
     return true;
   }
-  if (count != n) {
-    infer_invalid(s, "%s has %u number%s, not %u", name, count, plural(count), n);
+  if (infer_invalid_if(s, count != n, "%s has %u number%s, not %u", name, count, plural(count), n))
     return false;
-  }
   for (uint32_t i = 0; i < n; i++)
-    if ((*out)[i] < least) {
-      infer_invalid(s, "%s has a %lld", name, (long long)(*out)[i]);
+    if (infer_invalid_if(s, (*out)[i] < least, "%s has a %lld", name, (long long)(*out)[i]))
       return false;
-    }
   return true;
 }
 
@@ -56,10 +52,9 @@ static bool window_of(struct infer_site *s, uint32_t n, struct window *w) {
       !infer_attr_string(s, "auto_pad", "NOTSET", &pad) ||
       !infer_attr_int(s, "ceil_mode", 0, &w->ceil))
     return false;
-  if (w->kernel && n_kernel != n) {
-    infer_invalid(s, "kernel_shape has %u number%s, not %u", n_kernel, plural(n_kernel), n);
+  if (infer_invalid_if(s, w->kernel && n_kernel != n, "kernel_shape has %u number%s, not %u",
+                       n_kernel, plural(n_kernel), n))
     return false;
-  }
   if (w->kernel && !numbers_of(s, "kernel_shape", n, 1, 1, &w->kernel)) return false;
   if (span_is(pad, "SAME_UPPER") || span_is(pad, "SAME_LOWER"))
     w->padding = PAD_SAME;
@@ -144,11 +139,10 @@ static bool conv_of(struct infer_site *s, uint32_t x, uint32_t w, bool last, str
   infer_in(s, w, &c->w);
   if (!c->x.ranked && !c->w.ranked) return false;
   c->rank = c->w.ranked ? c->w.rank : c->x.rank;
-  if (c->x.ranked && c->w.ranked && c->x.rank != c->w.rank) {
-    infer_invalid(s, "the input has %u dim%s, the weights %u", c->x.rank, plural(c->x.rank),
-                  c->w.rank);
+  if (infer_invalid_if(s, c->x.ranked && c->w.ranked && c->x.rank != c->w.rank,
+                       "the input has %u dim%s, the weights %u", c->x.rank, plural(c->x.rank),
+                       c->w.rank))
     return false;
-  }
   if (c->rank >= 2) return true;
   infer_invalid(s, "the input has %u dim%s", c->rank, plural(c->rank));
   return false;
@@ -217,15 +211,13 @@ static void conv_transpose(struct infer_site *s, const int64_t *pads, uint32_t n
       !numbers_of(s, "output_padding", n, INT64_MIN, 0, &more) ||
       !infer_attr_ints(s, "output_shape", &sizes, &n_sizes))
     return;
-  if (pads && n_pads != 2 * n) {
-    infer_invalid(s, "it has %u pad%s, not %u", n_pads, plural(n_pads), 2 * n);
+  if (infer_invalid_if(s, pads && n_pads != 2 * n, "it has %u pad%s, not %u", n_pads,
+                       plural(n_pads), 2 * n))
     return;
-  }
   if (pads) win.pads = pads;
-  if (sizes && n_sizes != 0 && n_sizes != n && n_sizes != c.rank) {
-    infer_invalid(s, "output_shape has %u number%s, not %u", n_sizes, plural(n_sizes), n);
+  if (infer_invalid_if(s, sizes && n_sizes != 0 && n_sizes != n && n_sizes != c.rank,
+                       "output_shape has %u number%s, not %u", n_sizes, plural(n_sizes), n))
     return;
-  }
   infer_same_dim(s, infer_dim(&c.x, 1), infer_dim(&c.w, 0));
   dim_id *dims = infer_dim_room(s, c.rank);
   dims[0] = infer_dim(&c.x, 0);
@@ -270,10 +262,7 @@ static void pool(struct infer_site *s, bool last) {
         infer_out_dims(s, i, i ? DTYPE_INT64 : x.dtype, infer_dim_room(s, n + 2), n + 2);
     return;
   }
-  if (x.rank < 2) {
-    infer_invalid(s, "the input has %u dim%s", x.rank, plural(x.rank));
-    return;
-  }
+  if (infer_invalid_if(s, x.rank < 2, "the input has %u dim%s", x.rank, plural(x.rank))) return;
   const uint32_t n = x.rank - 2, at = spatial_at(last);
   if (!window_of(s, n, &w)) return;
   if (!w.kernel) {
@@ -306,14 +295,8 @@ void infer_pool_quantized(struct infer_site *s) {
 static void global(struct infer_site *s, bool last) {
   struct infer_type x;
   if (!infer_in(s, 0, &x)) return;
-  if (!x.ranked) {
-    infer_out_dtype(s, 0, x.dtype);
-    return;
-  }
-  if (x.rank < 2) {
-    infer_invalid(s, "the input has %u dim%s", x.rank, plural(x.rank));
-    return;
-  }
+  if (!infer_known(s, x.ranked, x.dtype)) return;
+  if (infer_invalid_if(s, x.rank < 2, "the input has %u dim%s", x.rank, plural(x.rank))) return;
   dim_id *dims = infer_dim_room(s, x.rank);
   for (uint32_t i = 0; i < x.rank; i++)
     dims[i] = i == 0 || i == (last ? x.rank - 1 : 1) ? x.dims[i] : infer_one(s);
@@ -335,17 +318,13 @@ void infer_max_unpool(struct infer_site *s) {
   const dim_id *sizes;
   uint32_t n_sizes;
   if (!infer_in(s, 0, &x)) return;
-  if (!x.ranked || x.rank < 2) {
-    infer_out_dtype(s, 0, x.dtype);
-    return;
-  }
+  if (!infer_known(s, x.ranked && x.rank >= 2, x.dtype)) return;
   dim_id *dims = infer_dim_room(s, x.rank);
   if (infer_has(s, 2)) {
     if (infer_whole(s, 2, &sizes, &n_sizes)) {
-      if (n_sizes != x.rank) {
-        infer_invalid(s, "output_shape has %u number%s, not %u", n_sizes, plural(n_sizes), x.rank);
+      if (infer_invalid_if(s, n_sizes != x.rank, "output_shape has %u number%s, not %u", n_sizes,
+                           plural(n_sizes), x.rank))
         return;
-      }
       memcpy(dims, sizes, x.rank * sizeof *dims);
     } else
       s->why = INFER_WHY_DATA;
@@ -381,10 +360,7 @@ void infer_max_roi_pool(struct infer_site *s) {
   const int64_t *list;
   uint32_t n;
   if (!infer_attr_ints(s, "pooled_shape", &list, &n)) return;
-  if (n != 2) {
-    infer_invalid(s, "pooled_shape has %u number%s, not 2", n, plural(n));
-    return;
-  }
+  if (infer_invalid_if(s, n != 2, "pooled_shape has %u number%s, not 2", n, plural(n))) return;
   regions(s, 2, (const dim_id[2]){infer_size_of(s, list[0]), infer_size_of(s, list[1])});
 }
 

@@ -134,7 +134,8 @@ struct pass_env {
   // What inference found (infer.h), from the first pass on that infers; pass_run.c infers what is new behind each
   // pass and gives it back in the end. NULL: none has. A pass that infers sets it, and frees the one before.
   struct infer *infer;
-  bool keeps_declared; // a pass was told to keep declarations that are wrong
+  bool keeps_declared;        // a pass was told to keep declarations that are wrong
+  struct pass_result *result; // of the pass that runs, where it runs by itself (struct pass.run)
 };
 
 // What a pass that keeps to a size took the output to be, whose true size is known when it is planned.
@@ -204,9 +205,11 @@ struct pass_option {
   // The member of the pass's options that takes the value (PASS_MEMBER): a bool of a FLAG, a
   // uint32_t, uint64_t or int64_t of COUNT and NUMBER, a const char * of a TEXT, for a CHOICE an enum
   // or uint32_t (the position of its word) or, of two words, a bool; of one word a bool that it is given.
-  // Without a value it stays zero.
-  size_t at, bytes;
-  // For what a member cannot say (lists, words with a form): fills what it will of the options, which
+  // Of a LIST (PASS_LIST_MEMBER) the words, and how many there are. Without a value it stays zero.
+  size_t at, bytes, count_at;
+  // CHOICE: what the member is for each word, where that is not its position. NULL: it is.
+  const uint32_t *means;
+  // For what a member cannot say (words with a form): fills what it will of the options, which
   // has the rows before this one read; called without a value too. Words live as long as *a.
   // ERR_USAGE. NULL: as the member.
   int (*read)(const struct pass_value *value, void *options, struct arena *a, struct err *err);
@@ -228,12 +231,15 @@ struct pass_option {
 };
 #define PASS_MEMBER(type, member)                                                                  \
   .at = offsetof(struct type, member), .bytes = sizeof(((struct type *)NULL)->member)
+#define PASS_LIST_MEMBER(type, list, n)                                                            \
+  PASS_MEMBER(type, list), .count_at = offsetof(struct type, n)
 #define PASS_OPTIONS(rows, type)                                                                   \
   .options = (rows), .n_options = sizeof(rows) / sizeof *(rows),                                   \
   .options_bytes = sizeof(struct type)
 
 // ---- a pass ------------------------------------------------------------------------------------
 
+struct kit;
 struct rules_book;
 struct pass {
   const char *name; // "family/pass", or a word without a slash, which is a family of its own
@@ -247,7 +253,9 @@ struct pass {
   const struct rules_book *book;
   uint32_t at; // which of that book's passes it is
   bool infers; // of a pass of rules: types and shapes are inferred before it matches
-  const char *summary, *about, *needs, *promises;
+  const char *summary, *about;
+  const char *needs;    // NULL: nothing
+  const char *promises; // NULL: all outputs of the model are unchanged
   // How exactly what is computed stays the same, given the weights that are stored. What a pass does to
   // weights because it was asked to (fewer bits, a narrower type) is no part of that: it is the
   // purpose, has figures of its own, and no cap holds it back. So a quantizer says how exact its
@@ -273,7 +281,9 @@ struct pass {
   // are in the order of the rows. NULL: any go together.
   int (*check)(const void *options, const struct pass_value *values, struct err *err);
   // ERR_USAGE for what does not fit the model. Before it fails it may have made edits.
-  int (*run)(struct pass_env *env, void *options, struct pass_result *result, struct err *err);
+  int (*run)(struct pass_env *env, void *options, struct err *err);
+  // What it does at each node, where its `run` is a walk that passes share (kit_run); else NULL.
+  void (*visit)(struct kit *k, uint32_t node);
   // For passes that are one walk together, as the rules of a book: what `run` does for each of n of
   // them, with its options, one result each, with sites that say which they are of; env->pass is the
   // first. Neighbouring steps of a pipeline with the same function are one call (not where one of them

@@ -163,7 +163,8 @@ static int call_passes(struct pass_run *r, const struct pass **passes, void **op
   if (n == 0) return 0;
   if (passes[0]->run_together)
     return passes[0]->run_together(&r->env, passes, options, n, results, err);
-  return passes[0]->run(&r->env, options[0], results, err);
+  r->env.result = results;
+  return passes[0]->run(&r->env, options[0], err);
 }
 
 // The pass allocated its answer in its scratch arena.

@@ -113,7 +113,7 @@ static int answer(void *ctx, const struct pass_question *q, struct pass_answer *
   json_object(&j);
   json_end_object(&j);
   json_newline(&j);
-  findings_write(&j, env->edits, q->of, q->n, multiples, facts);
+  answers_write(&findings_forms[multiples], &j, env->edits, q->of, q->n, facts);
   out->text = span_of(arena_string(env->scratch, span_of(j.text, j.n)), j.n);
   json_done(&j);
   return 0;

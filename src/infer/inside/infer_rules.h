@@ -4,72 +4,11 @@
 
 #include "infer_site.h"
 
-// rules_elementwise.c
-infer_rule infer_same, infer_bool_like, infer_broadcasting, infer_broadcasting_quantized,
-    infer_multiply_integers, infer_multi_threshold, infer_where_quantized, infer_compare,
-    infer_where, infer_cast, infer_cast_like, infer_quantize, infer_dequantize,
-    infer_dynamic_quantize;
-
-// rules_move.c
-infer_rule infer_constant, infer_shape, infer_size, infer_constant_of_shape, infer_range,
-    infer_reshape, infer_flatten, infer_squeeze, infer_unsqueeze, infer_transpose, infer_expand,
-    infer_concat, infer_gather, infer_slice;
-
-// rules_index.c
-infer_rule infer_split, infer_tile, infer_pad, infer_center_crop_pad, infer_space_to_depth,
-    infer_depth_to_space, infer_expand_dims, infer_qlinear_concat, infer_gather_elements,
-    infer_gather_nd, infer_gather_block_quantized, infer_one_hot, infer_top_k, infer_nonzero,
-    infer_compress, infer_unique, infer_non_max_suppression, infer_random, infer_random_like,
-    infer_multinomial;
-
-// rules_control.c
-infer_steps infer_if, infer_loop, infer_scan, infer_sequence_map;
-infer_rule infer_sequence_empty, infer_sequence_construct, infer_sequence_insert,
-    infer_sequence_erase, infer_element, infer_sequence_length, infer_split_to_sequence,
-    infer_concat_from_sequence, infer_optional, infer_optional_has_element;
-
-// rules_window.c
-infer_rule infer_conv, infer_conv_channels_last, infer_conv_quantized, infer_conv_transpose,
-    infer_conv_transpose_padded, infer_pool, infer_pool_channels_last, infer_pool_quantized,
-    infer_pool_global, infer_pool_global_quantized, infer_max_unpool, infer_max_roi_pool,
-    infer_roi_align, infer_crop_and_resize, infer_col2im, infer_causal_conv;
-
-// rules_reduce.c
-infer_rule infer_reduce, infer_reduce_arg, infer_loss;
-
-// rules_matmul.c
-infer_rule infer_matmul, infer_matmul_quantized, infer_matmul_fused, infer_matmul_blocks,
-    infer_gemm, infer_gemm_float8, infer_gemm_quantized, infer_einsum, infer_distances;
-
-// rules_resize.c
-infer_rule infer_resize, infer_upsample, infer_grid_sample, infer_affine_grid;
-
-// rules_recurrent.c
-infer_rule infer_recurrent;
-
-// rules_norms.c
-infer_rule infer_dropout, infer_layer_norm, infer_batch_norm, infer_skip_norm, infer_optimizer,
-    infer_half, infer_gated_halves;
-
-// rules_attention.c
-infer_rule infer_attention, infer_attention_projected, infer_multi_head_attention,
-    infer_group_query_attention, infer_embed_layer_norm, infer_linear_attention, infer_gated_delta,
-    infer_dynamic_sparse;
-infer_steps infer_flex_attention;
-
-// rules_picked.c
-infer_rule infer_picked, infer_unfold, infer_hash, infer_streams, infer_group_router,
-    infer_norm_rotary, infer_packed_indexer, infer_prefix_commit;
-
-// rules_signal.c
-infer_rule infer_dft, infer_stft, infer_mel_weights, infer_window_function, infer_det,
-    infer_image_decoder;
-
-// rules_ml.c
-infer_rule infer_ml_float, infer_label_encoder, infer_ml_classifier, infer_ml_regressor,
-    infer_tree_ensemble, infer_one_hot_encoder, infer_feature_vectorizer, infer_array_feature,
-    infer_zip_map, infer_dict_vectorizer, infer_cast_map, infer_category_mapper, infer_tf_idf,
-    infer_string_split, infer_string_normalizer;
+#define RULE(id, function) infer_rule function;
+#define STEPS(id, function) infer_steps function;
+#include "infer_rules.def"
+#undef RULE
+#undef STEPS
 
 // ---- numbers of small values ---------------------------------------------------------------------
 

@@ -85,6 +85,11 @@ void infer_out_list(struct infer_site *s, uint32_t slot, const struct infer_numb
 // node's name: "its operand has rank 2, and axis 3 is none of it".
 void infer_invalid(struct infer_site *s, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
+// Gives back `is`; true: the node cannot run, as above.
+bool infer_invalid_if(struct infer_site *s, bool is, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+// Gives back `is`: is what the dims of output 0 follow from known? If not, the output has this element type and no more.
+bool infer_known(struct infer_site *s, bool is, enum dtype dtype);
 
 enum { INFER_LIST = 1024 }; // elements of a small value
 

@@ -160,14 +160,6 @@ static int read_to(const struct pass_value *v, void *with, struct arena *a, stru
   return err_hint(err, "to=float16 or to=bfloat16");
 }
 
-static int read_keep_op(const struct pass_value *v, void *with, struct arena *a, struct err *err) {
-  struct cast_options *o = with;
-  (void)a, (void)err;
-  o->keep_op = v->list;
-  o->n_keep_op = v->n_list;
-  return 0;
-}
-
 static int read_headroom(const struct pass_value *v, void *with, struct arena *a, struct err *err) {
   struct cast_options *o = with;
   char *end;
@@ -207,7 +199,7 @@ static const struct pass_option options[] = {
      "with --graph: operators that keep their types\n"
      "OP is a name such as Softmax. Operators for which ONNX Runtime has no kernel in the type "
      "also keep theirs.",
-     .read = read_keep_op, .only_with = "graph", .commas = true},
+     PASS_LIST_MEMBER(cast_options, keep_op, n_keep_op), .only_with = "graph", .commas = true},
     {"ranges", PASS_TEXT, "RANGES", NULL,
      "file of ranges, from 'weir calibrate', for --graph\nFor --to float16. Values beyond the "
      "range of float16 stay in float32, and so do the nodes that produce and read them.",
@@ -279,12 +271,11 @@ static int check(const void *with, const struct pass_value *values, struct err *
                        "weights are stored in that type");
 }
 
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
+static int run(struct pass_env *env, void *with, struct err *err) {
   struct casting c = {.options = with};
   const struct model *m = env->m;
   const uint32_t n = m->n_tensors;
   struct weight w;
-  (void)result;
   weights_warn_unmatched(env, &c.options->exclude, "--exclude");
   if (c.options->graph) {
     struct cast_graph_options o = {.to = c.options->to,
@@ -320,7 +311,6 @@ static const struct pass cast = {
     .summary = "float32 weights -> float16 or bfloat16, with a Cast where they are used",
     .about = "Stores weights in a narrower type and adds one Cast after each. With --graph, the "
              "whole graph computes in that type.",
-    .needs = "nothing",
     .promises = "activations and their types are unchanged (not with --graph)",
     .exactness = EXACTNESS_EXACT, // a Cast back says just what is stored
     .stores = "cast",

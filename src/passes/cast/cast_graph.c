@@ -24,6 +24,7 @@
 #include "kit.h"
 #include "model_calls.h"
 #include "schema.h"
+#include "tables_free.h"
 #include "weights.h"
 
 #include <math.h>
@@ -768,13 +769,7 @@ out:
   if (h.masks) cast_graph_masks_free(h.masks);
   model_calls_done(&h.calls);
   schema_names_done(&h.names);
-  TABLE_FREE(&h, old);
-  TABLE_FREE(&h, now);
-  TABLE_FREE(&h, held);
-  TABLE_FREE(&h, stays);
-  TABLE_FREE(&h, unfit);
-  TABLE_FREE(&h, graph_stays);
-  TABLE_FREE(&h, first);
+  TABLES_FREE(&h, old, now, held, stays, unfit, graph_stays, first);
   const int rc = err->kind == ERR_NONE ? 0 : -1;
   return kit_done(&h.k, err) || rc ? -1 : 0;
 }

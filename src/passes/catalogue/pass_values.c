@@ -272,8 +272,14 @@ void pass_values_start(struct pass_values *v, const struct pass *pass, struct ar
 
 static void set_member(const struct pass_option *row, const struct pass_value *v,
                        uint8_t *options) {
+  if (row->kind == PASS_LIST) {
+    memcpy(options + row->at, &v->list, sizeof v->list);
+    memcpy(options + row->count_at, &v->n_list, sizeof v->n_list);
+    return;
+  }
   const bool alone = row->kind == PASS_CHOICE && !strchr(row->metavar, '|');
   const uint64_t number = alone                      ? v->text != NULL
+                          : row->means               ? v->text ? row->means[v->choice] : 0
                           : row->from_one            ? v->text ? v->choice + (uint64_t)1 : 0
                           : row->kind == PASS_CHOICE ? v->choice
                                                      : v->number;

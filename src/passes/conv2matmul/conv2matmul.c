@@ -443,12 +443,11 @@ static void rewrite_graph(struct rewriting *w, uint32_t graph) {
   }
 }
 
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
+static int run(struct pass_env *env, void *with, struct err *err) {
   const struct conv2matmul_options *options = with;
   const struct model *m = env->m;
   const uint32_t n_graphs = m->n_graphs;
   struct rewriting w = {.options = options};
-  (void)result; // what a Conv has against it is its site's reason
   kit_init(&w.k, env, "conv2matmul");
   w.k.nameless = options->strict_compat; // the existing tool leaves its nodes so
   for (uint32_t g = 0; g < n_graphs; g++)

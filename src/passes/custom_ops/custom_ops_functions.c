@@ -413,8 +413,8 @@ bool custom_ops_makes_runnable(const char *pass) {
 
 // ---- the pass ----------------------------------------------------------------------------------
 
-static int run(struct pass_env *env, void *options, struct pass_result *result, struct err *err) {
-  (void)options, (void)result;
+static int run(struct pass_env *env, void *options, struct err *err) {
+  (void)options;
   return custom_ops_complete(env, 0, err);
 }
 
@@ -425,8 +425,6 @@ const struct pass custom_ops_inject = {
         "Adds a function for each operator of the domain onnx_passes.ops that the model uses. The "
         "function expresses the operator in standard ONNX, so that runtimes can load the model. "
         "Passes that create such operators add their functions themselves.",
-    .needs = "nothing",
-    .promises = "all outputs of the model are unchanged",
     .exactness = EXACTNESS_EXACT,
     .run = run,
 };

@@ -19,6 +19,7 @@
 // before the call goes. Graphs inside are copied before the node that they hang on, by a stack.
 #include "inline_body.h"
 
+#include "tables_free.h"
 #include "weights.h"
 
 enum { PREFIX_BYTES = 1024 };
@@ -295,13 +296,7 @@ void inline_body_begin(struct inline_body *b, struct kit *k) {
 
 void inline_body_done(struct inline_body *b) {
   model_calls_done(&b->calls);
-  TABLE_FREE(b, functions);
-  TABLE_FREE(b, wants);
-  TABLE_FREE(b, stack);
-  TABLE_FREE(b, value_of);
-  TABLE_FREE(b, fresh);
-  TABLE_FREE(b, graph_of);
-  TABLE_FREE(b, constant_of);
+  TABLES_FREE(b, functions, wants, stack, value_of, fresh, graph_of, constant_of);
   arena_free(&b->arena);
 }
 

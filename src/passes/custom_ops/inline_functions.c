@@ -180,10 +180,7 @@ static void walk(struct inliner *f, uint32_t graph, uint32_t loaded) {
     if (!why) why = f->body.functions[callee].why;
     if (!why) why = import_all(f, callee);
     if (!why) why = inline_body_put(&f->body, n, callee);
-    if (why) {
-      kit_skipped(k, n, why);
-      continue;
-    }
+    if (kit_skips(k, n, why)) continue;
     next = before == NO_ID ? k->m->graphs[graph].first_node : k->m->nodes[before].next;
   }
 }
@@ -235,9 +232,8 @@ static int inline_all(struct inliner *f, struct err *err) {
   return rc;
 }
 
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
+static int run(struct pass_env *env, void *with, struct err *err) {
   struct inliner f = {.nodes = with};
-  (void)result;
   // Operators of onnx_passes.ops have functions, even if the model does not say them.
   if (custom_ops_complete(env, 0, err)) return -1;
   if (env->m->n_functions == 0 || env->m->main_graph == NO_ID) return 0;
@@ -258,7 +254,6 @@ const struct pass custom_ops_inline = {
              "onnx_passes.ops count as calls. Constants of functions become initializers that all "
              "calls share.",
     .needs = "nothing; if a function has another opset than the model, the newer one is used",
-    .promises = "all outputs of the model are unchanged",
     .exactness = EXACTNESS_EXACT,
     NAME_FILTER_ALONE,
     .run = run,

@@ -73,8 +73,7 @@ static enum dtype type_of(struct kit *k, uint32_t node, uint32_t n) {
 }
 
 static void begin(struct kit *k, uint32_t node, const char *reason) {
-  kit_site(k, node, reason);
-  kit_converted(k, node, reason);
+  kit_begin(k, node, reason);
 }
 
 // ---- operators ---------------------------------------------------------------------------------
@@ -263,10 +262,9 @@ static bool has_any(const struct model *m, bool *is_call) {
   return any;
 }
 
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
+static int run(struct pass_env *env, void *with, struct err *err) {
   const struct model *m = env->m;
   bool is_call;
-  (void)result;
   if (!has_any(m, &is_call)) return 0;
   if (is_call) {
     struct kit k;
@@ -279,7 +277,7 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
   if (model_opset_version(m, m->main_graph, span_str("")) < LEAST_OPSET &&
       opset_raise(env, LEAST_OPSET, err))
     return -1;
-  return kit_walk(env, with, visit, err);
+  return kit_run(env, with, err);
 }
 
 const struct pass custom_ops_import = {
@@ -294,4 +292,5 @@ const struct pass custom_ops_import = {
     .exactness = EXACTNESS_EXACT,
     NAME_FILTER_ALONE,
     .run = run,
+    .visit = visit,
 };

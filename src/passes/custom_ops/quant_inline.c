@@ -92,10 +92,7 @@ static void write_nodes(struct kit *k, uint32_t node) {
   const char *why = quant_said_of(k, node, &said);
   if (!why) why = quant_left(k, node, &dtype);
   kit_site(k, node, why ? why : "quant");
-  if (why) {
-    kit_skipped(k, node, why);
-    return;
-  }
+  if (kit_skips(k, node, why)) return;
   kit_converted(k, node, "quant");
   quant_write(k, node, &said, dtype);
 }
@@ -164,10 +161,7 @@ static void fold(struct kit *k, uint32_t node) {
   if (!why) codes = codes_recipe(k, node, &said, dtype);
   if (!why && codes == NO_ID) why = "constant";
   kit_site(k, node, why ? why : "quant");
-  if (why) {
-    kit_skipped(k, node, why);
-    return;
-  }
+  if (kit_skips(k, node, why)) return;
   kit_converted(k, node, "quant");
   finish(k, node, kit_new_tensor(k, "codes", codes));
 }
@@ -185,25 +179,13 @@ static bool has_quant(struct pass_env *env) {
   return has;
 }
 
-static int run(struct pass_env *env, const struct name_filter *nodes,
-               void (*visit)(struct kit *, uint32_t), struct err *err) {
+static int run(struct pass_env *env, void *with, struct err *err) {
   const struct model *m = env->m;
   if (!has_quant(env)) return 0;
   if (model_opset_version(m, m->main_graph, span_str("")) < LEAST_OPSET &&
       opset_raise(env, LEAST_OPSET, err))
     return -1;
-  return kit_walk(env, nodes, visit, err);
-}
-
-static int run_inline(struct pass_env *env, void *with, struct pass_result *result,
-                      struct err *err) {
-  (void)result;
-  return run(env, with, write_nodes, err);
-}
-
-static int run_fold(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
-  (void)result;
-  return run(env, with, fold, err);
+  return kit_run(env, with, err);
 }
 
 const struct pass custom_ops_inline_quant = {
@@ -213,10 +195,10 @@ const struct pass custom_ops_inline_quant = {
              "operator, Sub and Mul, if its input is not constant. Signed quantizers of one bit "
              "return -1 and 1.",
     .needs = "a known element type, the same number of bits for all elements",
-    .promises = "all outputs of the model are unchanged",
     .exactness = EXACTNESS_EXACT,
     NAME_FILTER_ALONE,
-    .run = run_inline,
+    .run = run,
+    .visit = write_nodes,
 };
 
 const struct pass custom_ops_fold_quant = {
@@ -225,8 +207,8 @@ const struct pass custom_ops_fold_quant = {
     .about = "Replaces the quantizer Quant of onnx_passes.ops, if all its inputs are constant, by "
              "a constant of the rounded codes, followed by Sub and Mul.",
     .needs = "a known element type, the same number of bits for all elements",
-    .promises = "all outputs of the model are unchanged",
     .exactness = EXACTNESS_EXACT,
     NAME_FILTER_ALONE,
-    .run = run_fold,
+    .run = run,
+    .visit = fold,
 };

@@ -253,10 +253,9 @@ static bool in_range(struct ranges *r, uint32_t bn) {
 
 // ---- the pass ----------------------------------------------------------------------------------
 
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
+static int run(struct pass_env *env, void *with, struct err *err) {
   struct kit k;
   const struct name_filter *nodes = with;
-  (void)result;
   kit_init(&k, env, env->pass->name);
   name_filter_warn(&nodes, 1, env);
   struct ranges r = {0};

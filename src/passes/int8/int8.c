@@ -20,19 +20,6 @@ enum { MOST_LIST = 1 << 20 };
 
 // ---- types -------------------------------------------------------------------------------------
 
-bool int8_is_code_type(enum dtype type) {
-  switch (type) {
-  case DTYPE_INT4:
-  case DTYPE_UINT4:
-  case DTYPE_INT8:
-  case DTYPE_UINT8:
-  case DTYPE_INT16:
-  case DTYPE_UINT16:
-  case DTYPE_FLOAT8E4M3FN: return true;
-  default: return false;
-  }
-}
-
 static bool is_signed(enum dtype type) {
   return type == DTYPE_INT4 || type == DTYPE_INT8 || type == DTYPE_INT16;
 }

@@ -47,7 +47,6 @@ bool int8_scale_zero(const struct int8_range *range, const struct int8_how *how,
 // The least and the largest code of a type: all that it can hold, or what the scale is made for.
 void int8_full_codes(enum dtype type, int64_t *least, int64_t *most);
 void int8_codes_of(const struct int8_how *how, int64_t *least, int64_t *most);
-bool int8_is_code_type(enum dtype type);
 // x rounded to a float type, half to even.
 double int8_rounded(enum dtype type, double x);
 

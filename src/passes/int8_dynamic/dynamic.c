@@ -18,6 +18,7 @@
 #include "dynamic.h"
 #include "dead_ends.h"
 #include "opset.h"
+#include "tables_free.h"
 #include "weights.h"
 
 // From CAST_OPSET on a Cast names its type by number.
@@ -227,17 +228,8 @@ static void begin(struct dynamic *d, struct pass_env *env, const struct dynamic_
 }
 
 static int end(struct dynamic *d, struct err *err) {
-  TABLE_FREE(d, of_value);
-  TABLE_FREE(d, codes);
-  TABLE_FREE(d, of_tensor);
-  TABLE_FREE(d, stored);
-  TABLE_FREE(d, products);
-  TABLE_FREE(d, of_scale);
-  TABLE_FREE(d, hollow);
-  TABLE_FREE(d, wanted);
-  TABLE_FREE(d, turned);
-  TABLE_FREE(d, turned_of);
-  TABLE_FREE(d, wants_zeros);
+  TABLES_FREE(d, of_value, codes, of_tensor, stored, products, of_scale);
+  TABLES_FREE(d, hollow, wanted, turned, turned_of, wants_zeros);
   return kit_done(&d->k, err);
 }
 

@@ -42,14 +42,8 @@ void dynamic_attention_convert(struct dynamic *d, const struct dynamic_site *s) 
                           a.scale, b.scale, kit_in(k, s->node, 3),
                           a.zero,  b.zero,  kit_in(k, s->node, 4)};
   kit_import(k, k->graph, "com.microsoft", 1);
-  const struct kit_new spec = {.op = OP_ms_QAttention,
-                               .in = in,
-                               .n_in = in[8] == NO_ID ? 8 : 9,
-                               .attrs_of = s->node,
-                               .as = s->node,
-                               .name = dynamic_codes_called(d, d->node_name, "_quant"),
-                               .called = true};
-  kit_put(k, &spec);
+  kit_replace(k, s->node, OP_ms_QAttention, KIT_INPUTS(in, in[8] == NO_ID ? 8 : 9),
+              KIT_ATTRS_OF(s->node), KIT_CALLED(dynamic_codes_called(d, d->node_name, "_quant")));
   dead_ends_drop(k->e, w);
 }
 
@@ -91,14 +85,8 @@ void dynamic_attention_convert_embed(struct dynamic *d, const struct dynamic_sit
     in[MASK + 1 + TABLES + i] = t.zero;
   }
   kit_import(k, k->graph, "com.microsoft", 1);
-  const struct kit_new spec = {.op = OP_ms_QEmbedLayerNormalization,
-                               .in = in,
-                               .n_in = 18,
-                               .attrs_of = s->node,
-                               .as = s->node,
-                               .name = dynamic_codes_called(d, d->node_name, "_quant"),
-                               .called = true};
-  kit_put(k, &spec);
+  kit_replace(k, s->node, OP_ms_QEmbedLayerNormalization, KIT_INPUTS(in, 18), KIT_ATTRS_OF(s->node),
+              KIT_CALLED(dynamic_codes_called(d, d->node_name, "_quant")));
   for (uint32_t i = 0; i < TABLES; i++)
     if (old[i] != NO_ID) dead_ends_drop(k->e, old[i]);
 }

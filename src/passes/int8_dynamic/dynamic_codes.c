@@ -215,17 +215,9 @@ static uint32_t dequantize(struct dynamic *d, const struct dynamic_codes *c, str
   const uint32_t in[3] = {c->codes, c->scale, c->zero};
   const struct edit_output made =
       c->half ? dynamic_codes_output(d, k->graph, stem, "_dequantized") : out;
-  const struct kit_new spec = {.op = OP_DequantizeLinear,
-                               .in = in,
-                               .n_in = 3,
-                               .attrs = &axis,
-                               .n_attrs = c->per_channel,
-                               .attrs_of = NO_ID,
-                               .as = NO_ID,
-                               .name = dynamic_codes_called(d, stem, "_DequantizeLinear"),
-                               .called = true,
-                               .out = &made};
-  const uint32_t floats = kit_out(k, kit_put(k, &spec), 0);
+  const uint32_t floats =
+      kit_make(k, OP_DequantizeLinear, KIT_INPUTS(in, 3), KIT_ATTRS(&axis, c->per_channel),
+               KIT_CALLED(dynamic_codes_called(d, stem, "_DequantizeLinear")), KIT_OUT(made));
   if (!c->half) return floats;
   return kit_make(k, OP_Cast, KIT_IN(floats), KIT_INT("to", DTYPE_FLOAT16),
                   KIT_CALLED(dynamic_codes_called(d, stem, "_cast")), KIT_OUT(out));

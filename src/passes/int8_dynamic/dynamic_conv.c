@@ -86,14 +86,8 @@ void dynamic_conv_convert(struct dynamic *d, const struct dynamic_site *s) {
   if (bias != NO_ID) {
     const uint32_t scaled = model_lookup(k->m, k->graph, model_find_name(k->m, to.out.name));
     const uint32_t sum[2] = {scaled, put_bias(d, s, bias)};
-    const struct kit_new add = {.op = OP_Add,
-                                .in = sum,
-                                .n_in = 2,
-                                .attrs_of = NO_ID,
-                                .as = s->node,
-                                .name = kit_names_join(d->y_name, "_bias_add", &k->site),
-                                .called = true};
-    kit_put(k, &add);
+    kit_replace(k, s->node, OP_Add, KIT_INPUTS(sum, 2),
+                KIT_CALLED(kit_names_join(d->y_name, "_bias_add", &k->site)));
   }
   dead_ends_drop(k->e, w);
 }

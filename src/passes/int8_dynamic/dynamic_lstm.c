@@ -48,14 +48,8 @@ void dynamic_lstm_convert(struct dynamic *d, const struct dynamic_site *s) {
   if (kit_attr(k, s->node, "layout", &layout) == KIT_GIVEN)
     edit_set_attr(k->e, s->node, &(struct edit_attr){.name = "layout", .type = ATTR_UNDEFINED});
   kit_import(k, k->graph, "com.microsoft", 1);
-  const struct kit_new spec = {.op = OP_ms_DynamicQuantizeLSTM,
-                               .in = in,
-                               .n_in = 12,
-                               .attrs_of = s->node,
-                               .as = s->node,
-                               .name = dynamic_codes_called(d, d->node_name, "_quant"),
-                               .called = true};
-  kit_put(k, &spec);
+  kit_replace(k, s->node, OP_ms_DynamicQuantizeLSTM, KIT_INPUTS(in, 12), KIT_ATTRS_OF(s->node),
+              KIT_CALLED(dynamic_codes_called(d, d->node_name, "_quant")));
   for (uint32_t i = 0; i < 2; i++)
     dead_ends_drop(k->e, old[i]);
 }

@@ -118,14 +118,12 @@ void dynamic_matmul_scaled(struct dynamic *d, uint32_t sums, const struct dynami
       kit_make(k, OP_Cast, KIT_IN(sums), KIT_INT("to", DTYPE_FLOAT), KIT_CALLED(cast),
                KIT_OUT(dynamic_codes_output(d, k->graph, cast, "_output")));
   const uint32_t in[2] = {floats, put_product(d, a, b)};
-  const struct kit_new spec = {.op = OP_Mul,
-                               .in = in,
-                               .n_in = 2,
-                               .attrs_of = NO_ID,
-                               .as = NO_ID,
-                               .name =
-                                   dynamic_codes_called(d, d->node_name, "_quant_output_scale_mul"),
-                               .called = true};
+  const struct kit_new spec = {
+      .op = OP_Mul,
+      .in = in,
+      .n_in = 2,
+      .attrs_of = NO_ID,
+      .name = dynamic_codes_called(d, d->node_name, "_quant_output_scale_mul")};
   dynamic_codes_put(d, &spec, to, half);
 }
 
@@ -183,9 +181,7 @@ static void put_fused(struct dynamic *d, const struct dynamic_site *s, uint32_t 
                                        : b.zero != NO_ID ? 4
                                                          : 3,
                                .attrs_of = NO_ID,
-                               .as = NO_ID,
-                               .name = dynamic_codes_called(d, d->node_name, "_quant"),
-                               .called = true};
+                               .name = dynamic_codes_called(d, d->node_name, "_quant")};
   kit_import(k, k->graph, "com.microsoft", 1);
   dynamic_codes_put(d, &spec, to, s->half);
 }
@@ -221,14 +217,7 @@ void dynamic_matmul_convert(struct dynamic *d, const struct dynamic_site *s) {
 static void put_sum(struct dynamic *d, uint32_t node, uint32_t product, uint32_t c,
                     struct span name) {
   const uint32_t in[2] = {product, dynamic_codes_floats(d, c)};
-  const struct kit_new spec = {.op = OP_Add,
-                               .in = in,
-                               .n_in = 2,
-                               .attrs_of = NO_ID,
-                               .as = node,
-                               .name = name,
-                               .called = true};
-  kit_put(&d->k, &spec);
+  kit_replace(&d->k, node, OP_Add, KIT_INPUTS(in, 2), KIT_CALLED(name));
 }
 
 void dynamic_matmul_convert_gemm(struct dynamic *d, const struct dynamic_site *s) {

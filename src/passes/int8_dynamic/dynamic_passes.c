@@ -117,51 +117,6 @@ static int read_overrides(const struct pass_value *v, void *with, struct arena *
   return 0;
 }
 
-static int read_symmetric(const struct pass_value *v, void *with, struct arena *a,
-                          struct err *err) {
-  (void)a, (void)err;
-  if (v->text)
-    ((struct dynamic_options *)with)->weight_symmetric =
-        v->choice ? DYNAMIC_ASYMMETRIC : DYNAMIC_SYMMETRIC;
-  return 0;
-}
-
-static int read_activation_symmetric(const struct pass_value *v, void *with, struct arena *a,
-                                     struct err *err) {
-  (void)a, (void)err;
-  if (v->number) ((struct dynamic_options *)with)->activation_symmetric = DYNAMIC_SYMMETRIC;
-  return 0;
-}
-
-static int read_const_b_only(const struct pass_value *v, void *with, struct arena *a,
-                             struct err *err) {
-  (void)a, (void)err;
-  ((struct dynamic_options *)with)->any_matmul = v->choice == 1;
-  return 0;
-}
-
-static int read_default_type(const struct pass_value *v, void *with, struct arena *a,
-                             struct err *err) {
-  (void)a, (void)err;
-  if (v->text)
-    ((struct dynamic_options *)with)->default_type = v->choice ? DTYPE_FLOAT16 : DTYPE_FLOAT;
-  return 0;
-}
-
-static int read_only(const struct pass_value *v, void *with, struct arena *a, struct err *err) {
-  (void)a, (void)err;
-  ((struct dynamic_options *)with)->only = v->list;
-  ((struct dynamic_options *)with)->n_only = v->n_list;
-  return 0;
-}
-
-static int read_except(const struct pass_value *v, void *with, struct arena *a, struct err *err) {
-  (void)a, (void)err;
-  ((struct dynamic_options *)with)->except = v->list;
-  ((struct dynamic_options *)with)->n_except = v->n_list;
-  return 0;
-}
-
 static void done(void *with) {
   struct dynamic_options *o = with;
   name_filter_done(&o->nodes);
@@ -226,28 +181,29 @@ static const struct pass_option options[] = {
     [FIRST_THEIRS] = {"per-channel", PASS_FLAG, NULL, NULL, "use one scale per channel of a weight",
                       PASS_MEMBER(dynamic_options, per_channel), THEIRS},
     {"nodes-to-quantize", PASS_LIST, "NAME", NULL, "quantize only nodes of these names",
-     .read = read_only, THEIRS},
+     PASS_LIST_MEMBER(dynamic_options, only, n_only), THEIRS},
     {"nodes-to-exclude", PASS_LIST, "NAME", NULL,
      "do not quantize nodes of these names\n"
      "A Gemm called n has the name n_MatMul here.",
-     .read = read_except, THEIRS},
+     PASS_LIST_MEMBER(dynamic_options, except, n_except), THEIRS},
     [ENABLE_SUBGRAPH] = {"enable-subgraph", PASS_FLAG, NULL, NULL,
                          "also quantize the bodies of If, Loop and Scan",
                          PASS_MEMBER(dynamic_options, enable_subgraph), THEIRS},
     {"matmul-const-b-only", PASS_CHOICE, "true|false", "true",
      "skip MatMul of two activations\n"
      "false: quantize these too.",
-     .read = read_const_b_only, THEIRS},
+     PASS_MEMBER(dynamic_options, any_matmul), THEIRS},
     {"default-tensor-type", PASS_CHOICE, "float|float16", NULL,
      "type to assume for values of unknown type", .also = "float32=float",
-     .read = read_default_type, THEIRS},
+     PASS_MEMBER(dynamic_options, default_type),
+     .means = (const uint32_t[]){DTYPE_FLOAT, DTYPE_FLOAT16}, THEIRS},
     {"weight-symmetric", PASS_CHOICE, "true|false", NULL,
      "make ranges of weights symmetric around 0\n"
      "The default is true for int8 and false otherwise.",
-     .read = read_symmetric, THEIRS},
+     PASS_MEMBER(dynamic_options, weight_symmetric), .from_one = true, THEIRS},
     {"activation-symmetric", PASS_FLAG, NULL, NULL,
-     "make ranges of gathered tables symmetric around 0", .read = read_activation_symmetric,
-     THEIRS},
+     "make ranges of gathered tables symmetric around 0",
+     PASS_MEMBER(dynamic_options, activation_symmetric), THEIRS},
     {"force-quantize-no-input-check", PASS_FLAG, NULL, NULL,
      "quantize a Transpose only if its input is constant\nWithout it, a Transpose is quantized if "
      "its input is quantized. The name is onnxruntime's.",
@@ -291,8 +247,7 @@ static int check(const void *with, const struct pass_value *values, struct err *
   return 0;
 }
 
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
-  (void)result;
+static int run(struct pass_env *env, void *with, struct err *err) {
   return dynamic_run(env, with, err);
 }
 

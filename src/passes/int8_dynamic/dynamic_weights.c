@@ -126,7 +126,8 @@ struct dynamic_as dynamic_weights_as(const struct dynamic *d, const struct dynam
 
 struct dynamic_as dynamic_weights_as_activation(const struct dynamic *d) {
   const struct dynamic_options *o = d->o;
-  const uint32_t said = o->compat && o->weight_type ? o->weight_symmetric : o->activation_symmetric;
+  const uint32_t own = o->activation_symmetric ? DYNAMIC_SYMMETRIC : DYNAMIC_BY_TYPE;
+  const uint32_t said = o->compat && o->weight_type ? o->weight_symmetric : own;
   return (struct dynamic_as){.type = DTYPE_UINT8,
                              .symmetric = is_symmetric(said, DTYPE_UINT8),
                              .zeros = true,

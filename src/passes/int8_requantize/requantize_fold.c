@@ -222,10 +222,7 @@ static void fold_codes(struct fold *f, uint32_t node) {
   const char *why = parameters_of(k, node, w.recipe, &q);
   if (!why && !recipe_can_grow(k->r, w.recipe)) why = "tensor";
   if (!why && !edit_can_forward(k->e, kit_out(k, node, 0), kit_in(k, node, 0))) why = "hidden";
-  if (why) {
-    kit_skipped(k, node, why);
-    return;
-  }
+  if (kit_skips(k, node, why)) return;
   const uint32_t recipe = recipe_quantize_linear(k->r, w.recipe, &q);
   const uint32_t codes = codes_value(f, w.value, "quantized", recipe);
   const bool weight = w.tensor != NO_ID;
@@ -338,13 +335,8 @@ static void move_codes(struct fold *f, uint32_t node) {
   const uint32_t codes = codes_value(f, w.codes, "moved", recipe);
   const uint32_t in[3] = {codes, w.scale, w.zero};
   const struct edit_attr attr = {.name = "axis", .type = ATTR_INT, .i = axis};
-  kit_put(k, &(struct kit_new){.op = kit_op(k, dequantize),
-                               .in = in,
-                               .n_in = w.zero == NO_ID ? 2 : 3,
-                               .attrs = &attr,
-                               .n_attrs = w.n > 1,
-                               .attrs_of = dequantize, // it may say the type that it gives
-                               .as = node});
+  kit_replace(k, node, kit_op(k, dequantize), KIT_INPUTS(in, w.zero == NO_ID ? 2 : 3),
+              KIT_ATTRS(&attr, w.n > 1), KIT_ATTRS_OF(dequantize));
   kit_converted(k, node, "folded");
   dead_ends_drop(k->e, sizes);
   if (kit_unused(k, before)) kit_sweep(k, dequantize);

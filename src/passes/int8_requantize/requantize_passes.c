@@ -44,11 +44,9 @@ static int raise_opset(struct pass_env *env, const struct requantize_options *op
   return wants ? opset_raise(env, REQUANTIZE_CHANNELS_OPSET, err) : 0;
 }
 
-static int run_requantize(struct pass_env *env, void *with, struct pass_result *result,
-                          struct err *err) {
+static int run_requantize(struct pass_env *env, void *with, struct err *err) {
   const struct requantize_options *options = with;
   struct kit k;
-  (void)result;
   if (raise_opset(env, options, err)) return -1;
   kit_init(&k, env, env->pass->name);
   k.tells_no_dims = true;
@@ -63,13 +61,6 @@ static int run_requantize(struct pass_env *env, void *with, struct pass_result *
   if (options->recipe) requantize_biases(&k, options);
   if (kit_has_scan(&k)) kit_declare_made(&k);
   return kit_done(&k, err);
-}
-
-static int read_format(const struct pass_value *v, void *with, struct arena *a, struct err *err) {
-  (void)a, (void)err;
-  struct requantize_options *o = with;
-  if (v->text) o->recipe = (enum requantize_recipe)(REQUANTIZE_NO_RECIPE + 1 + v->choice);
-  return 0;
 }
 
 enum { TO, FORMAT, EXECUTION }; // what check() asks for by position
@@ -99,7 +90,7 @@ static const struct pass_option requantize_rows[] = {
                 "weir writes it as 'weir static' does, from a model in QDQ form. int32-bias: the "
                 "bias is added as int32 codes. fp32-bias: the bias is added as float. "
                 "fp32-bias-qdq: the same, with QuantizeLinear and DequantizeLinear after the Add.",
-                .read = read_format, .later = true},
+                PASS_MEMBER(requantize_options, recipe), .from_one = true, .later = true},
     [EXECUTION] = {"execution", PASS_CHOICE, "qdq|qlinear", "qdq",
                    "form of the MatMul in the recipe of --format\nqdq: DequantizeLinear before the "
                    "MatMul where possible. qlinear: operators on codes.",

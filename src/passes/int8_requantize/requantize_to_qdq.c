@@ -200,11 +200,8 @@ static const char *drop_attr(const struct back *b) {
 static uint32_t put_plain(struct kit *k, const struct back *b, const uint32_t *in, uint32_t n_in) {
   const char *gone = drop_attr(b);
   struct kit_attr a;
-  const uint32_t node = kit_put(k, &(struct kit_new){.op = b->row.plain,
-                                                     .in = in,
-                                                     .n_in = n_in,
-                                                     .attrs_of = b->node,
-                                                     .as = b->has_y ? NO_ID : b->node});
+  const uint32_t node = kit_replace(k, b->has_y ? NO_ID : b->node, b->row.plain,
+                                    KIT_INPUTS(in, n_in), KIT_ATTRS_OF(b->node));
   if (gone && kit_attr(k, node, gone, &a) == KIT_GIVEN)
     edit_set_attr(k->e, node, &(struct edit_attr){.name = gone, .type = ATTR_UNDEFINED});
   return node;
@@ -303,13 +300,9 @@ static const char *move(struct kit *k, uint32_t node, enum op op) {
     in[2] = dequantized(k, &pad);
     if (n < 3) n = 3;
   }
-  const struct kit_new spec = {.op = op,
-                               .in = in,
-                               .n_in = n,
-                               .attrs_of = node,
-                               .as = op == OP_ArgMax ? node : NO_ID,
-                               .n_out = op == OP_Split ? kit_n_out(k, node) : 1};
-  const uint32_t to = kit_put(k, &spec);
+  const uint32_t to =
+      kit_replace(k, op == OP_ArgMax ? node : NO_ID, op, KIT_INPUTS(in, n), KIT_ATTRS_OF(node),
+                  KIT_OUTPUTS(op == OP_Split ? kit_n_out(k, node) : 1));
   if (op == OP_Split) {
     quantize_outputs(k, node, to, &x);
   } else if (op != OP_ArgMax) {

@@ -217,13 +217,8 @@ static void put(struct kit *k, const struct look *l, enum op op, uint32_t at, co
   struct edit_attr attrs[ATTRS];
   if (kit_op_row(op)->domain == KIT_MICROSOFT) kit_import(k, k->graph, "com.microsoft", 1);
   const int n = put_attrs(k, l, attrs);
-  kit_put(k, &(struct kit_new){.op = op,
-                               .in = in,
-                               .n_in = n_in,
-                               .attrs = attrs,
-                               .n_attrs = (uint32_t)n,
-                               .attrs_of = n > 0 ? NO_ID : l->node,
-                               .as = at});
+  kit_replace(k, at, op, KIT_INPUTS(in, n_in), KIT_ATTRS(attrs, (uint32_t)n),
+              KIT_ATTRS_OF(n > 0 ? NO_ID : l->node));
   sweep(k, l, at);
 }
 
@@ -253,10 +248,7 @@ static const char *to_float(struct kit *k, struct look *l) {
   in[5] = requantize_zero_value(k, &l->x[1]);
   l->last = l->node;
   kit_import(k, k->graph, "com.microsoft", 1);
-  kit_put(
-      k,
-      &(struct kit_new){
-          .op = OP_ms_MatMulIntegerToFloat, .in = in, .n_in = n_in, .attrs_of = NO_ID, .as = at});
+  kit_replace(k, at, OP_ms_MatMulIntegerToFloat, KIT_INPUTS(in, n_in));
   sweep(k, l, at);
   return NULL;
 }

@@ -157,10 +157,7 @@ static void visit(struct smooth *s, uint32_t node) {
       name_filter_refuses(&s->options->nodes, model_name_str(k->m, k->m->nodes[node].name));
   if (!why && kit_opset(k, k->m->nodes[node].graph) < BROADCAST_OPSET) why = "opset_too_old";
   if (!why) why = look(s, node, &u, &axis);
-  if (why) {
-    kit_skipped(k, node, why);
-    return;
-  }
+  if (kit_skips(k, node, why)) return;
   (void)smooth_constant(s, u.weight, &tensor);
   struct smooth_site *site =
       site_of(s, kit_in(k, node, 0), k->m->nodes[node].graph, axis, u.weight);
@@ -174,10 +171,7 @@ static void visit(struct smooth *s, uint32_t node) {
   } else if (channels != site->channels || t->dtype != site->dtype) {
     why = "other_channels";
   }
-  if (why) {
-    kit_skipped(k, node, why);
-    return;
-  }
+  if (kit_skips(k, node, why)) return;
   const uint32_t at = s->n_uses;
   u.site = (uint32_t)(site - s->sites);
   *TABLE_PUSH(s, uses) = u;
@@ -298,11 +292,9 @@ static int walk(struct smooth *s, struct err *err) {
   return 0;
 }
 
-static int run_smooth(struct pass_env *env, void *with, struct pass_result *result,
-                      struct err *err) {
+static int run_smooth(struct pass_env *env, void *with, struct err *err) {
   struct smooth s = {.options = with};
   const struct name_filter *filter = &s.options->nodes;
-  (void)result;
   if (!env->ranges)
     return err_set(err, ERR_USAGE,
                    "'smooth' cannot be used here: it reads a file of ranges, and "

@@ -14,6 +14,7 @@
 #include "infer.h"
 #include "opset.h"
 #include "ranges.h"
+#include "tables_free.h"
 #include "weights.h"
 
 #include <stdio.h>
@@ -158,35 +159,12 @@ static void infer_types(struct static_run *s) {
 }
 
 static int end(struct static_run *s, struct err *err) {
-  TABLE_FREE(s, overrides);
-  TABLE_FREE(s, override_of);
-  TABLE_FREE(s, range);
-  TABLE_FREE(s, entries);
-  TABLE_FREE(s, entry_of);
-  TABLE_FREE(s, biases);
-  TABLE_FREE(s, bias_of);
-  TABLE_FREE(s, linears);
-  TABLE_FREE(s, left);
-  TABLE_FREE(s, kept);
-  TABLE_FREE(s, scales);
-  TABLE_FREE(s, counted);
-  TABLE_FREE(s, moved_past);
-  TABLE_FREE(s, along);
-  TABLE_FREE(s, clipped);
-  TABLE_FREE(s, clips);
-  TABLE_FREE(s, folded);
-  TABLE_FREE(s, raw);
-  TABLE_FREE(s, bare);
-  TABLE_FREE(s, goes_to_bare);
-  TABLE_FREE(s, grows);
-  TABLE_FREE(s, of_softmax);
-  TABLE_FREE(s, typed);
-  TABLE_FREE(s, turned);
-  TABLE_FREE(s, turned_of);
-  TABLE_FREE(s, numbers);
-  TABLE_FREE(s, made);
-  TABLE_FREE(s, receivers);
-  TABLE_FREE(s, receivers_of);
+  TABLES_FREE(s, overrides, override_of, range, entries, entry_of, biases, bias_of, linears, left,
+              kept);
+  TABLES_FREE(s, scales, counted, moved_past, along, clipped, clips, folded, raw, bare,
+              goes_to_bare);
+  TABLES_FREE(s, grows, of_softmax, typed, turned, turned_of, numbers, made, receivers,
+              receivers_of);
   arena_free(&s->arena);
   return kit_done(&s->k, err);
 }

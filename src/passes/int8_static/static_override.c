@@ -109,11 +109,6 @@ static int read_number(const struct reading *r, const char *key, const struct js
                 dtype_name(r->dtype));
 }
 
-static int read_flag(const struct reading *r, const char *key, const struct json_value *v,
-                     bool *out, struct err *err) {
-  return json_as_bool(v, out) ? 0 : refuse(r, err, "%s is not true or false", key);
-}
-
 struct seen {
   bool scale, zero, least, most;
 };
@@ -123,34 +118,30 @@ static int read_key(const struct reading *r, const struct json_value *v,
                     struct static_override *out, struct seen *seen, struct err *err) {
   const char *key = json_name(v);
   if (strcmp(key, "quant_type") == 0) return read_type(r, v, out, err);
-  if (strcmp(key, "scale") == 0) {
-    seen->scale = true;
-    if (read_number(r, key, v, &out->scale, err)) return -1;
-    return out->scale > 0 ? 0 : refuse(r, err, "scale must be above 0");
-  }
-  if (strcmp(key, "zero_point") == 0) {
-    seen->zero = true;
-    return json_as_int(v, &out->zero) ? 0 : refuse(r, err, "zero_point is not an integer");
-  }
-  if (strcmp(key, "rmin") == 0) {
-    seen->least = true;
-    return read_number(r, key, v, &out->least, err);
-  }
-  if (strcmp(key, "rmax") == 0) {
-    seen->most = true;
-    return read_number(r, key, v, &out->most, err);
-  }
-  if (strcmp(key, "symmetric") == 0) {
-    out->has_symmetric = true;
-    return read_flag(r, key, v, &out->symmetric, err);
-  }
-  if (strcmp(key, "reduce_range") == 0) {
-    out->has_reduced = true;
-    return read_flag(r, key, v, &out->reduced, err);
-  }
-  if (strcmp(key, "axis") == 0) {
-    out->has_axis = true;
-    return json_as_int(v, &out->axis) ? 0 : refuse(r, err, "axis is not an integer");
+  const struct {
+    const char *key;
+    bool *given;
+    double *number;
+    int64_t *whole;
+    bool *flag;
+  } rows[] = {{"scale", &seen->scale, &out->scale, NULL, NULL},
+              {"zero_point", &seen->zero, NULL, &out->zero, NULL},
+              {"rmin", &seen->least, &out->least, NULL, NULL},
+              {"rmax", &seen->most, &out->most, NULL, NULL},
+              {"symmetric", &out->has_symmetric, NULL, NULL, &out->symmetric},
+              {"reduce_range", &out->has_reduced, NULL, NULL, &out->reduced},
+              {"axis", &out->has_axis, NULL, &out->axis, NULL}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    if (strcmp(key, rows[i].key) != 0) continue;
+    *rows[i].given = true;
+    if (rows[i].number && read_number(r, key, v, rows[i].number, err)) return -1;
+    if (rows[i].number == &out->scale && out->scale <= 0)
+      return refuse(r, err, "scale must be above 0");
+    if (rows[i].whole && !json_as_int(v, rows[i].whole))
+      return refuse(r, err, "%s is not an integer", key);
+    if (rows[i].flag && !json_as_bool(v, rows[i].flag))
+      return refuse(r, err, "%s is not true or false", key);
+    return 0;
   }
   return 1;
 }

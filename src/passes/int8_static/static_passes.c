@@ -25,45 +25,10 @@ enum {
 #define OTHER_TYPE_WORDS                                                                           \
   "QUInt8=uint8 QInt8=int8 QUInt16=uint16 QInt16=int16 QUInt4=uint4 QInt4=int4 "                   \
   "QFLOAT8E4M3FN=float8e4m3fn"
-static const enum dtype type_of[] = {DTYPE_UINT8, DTYPE_INT8, DTYPE_UINT16,      DTYPE_INT16,
-                                     DTYPE_UINT4, DTYPE_INT4, DTYPE_FLOAT8E4M3FN};
+static const uint32_t type_of[] = {DTYPE_UINT8, DTYPE_INT8, DTYPE_UINT16,      DTYPE_INT16,
+                                   DTYPE_UINT4, DTYPE_INT4, DTYPE_FLOAT8E4M3FN};
 
 // ---- readers -------------------------------------------------------------------------------------
-
-static int read_ranges(const struct pass_value *v, void *with, struct arena *a, struct err *err) {
-  (void)a;
-  ((struct static_options *)with)->ranges = v->text;
-  (void)err;
-  return 0;
-}
-
-static int read_activation(const struct pass_value *v, void *with, struct arena *a,
-                           struct err *err) {
-  (void)a, (void)err;
-  ((struct static_options *)with)->activation = type_of[v->choice];
-  return 0;
-}
-
-static int read_weight(const struct pass_value *v, void *with, struct arena *a, struct err *err) {
-  (void)a, (void)err;
-  ((struct static_options *)with)->weight = type_of[v->choice];
-  return 0;
-}
-
-static int read_ops(const struct pass_value *v, void *with, struct arena *a, struct err *err) {
-  (void)a, (void)err;
-  ((struct static_options *)with)->ops = v->list;
-  ((struct static_options *)with)->n_ops = v->n_list;
-  return 0;
-}
-
-static int read_no_output(const struct pass_value *v, void *with, struct arena *a,
-                          struct err *err) {
-  (void)a, (void)err;
-  ((struct static_options *)with)->no_output = v->list;
-  ((struct static_options *)with)->n_no_output = v->n_list;
-  return 0;
-}
 
 // Serves --per-tensor and --compat.
 static int read_per_channel(const struct pass_value *v, void *with, struct arena *a,
@@ -71,21 +36,6 @@ static int read_per_channel(const struct pass_value *v, void *with, struct arena
   (void)a, (void)err;
   struct static_options *o = with;
   o->per_channel = v->number || (!o->compat && !o->per_tensor);
-  return 0;
-}
-
-static int read_weight_symmetric(const struct pass_value *v, void *with, struct arena *a,
-                                 struct err *err) {
-  (void)a, (void)err;
-  if (v->text)
-    ((struct static_options *)with)->weight_symmetric = v->choice ? STATIC_FALSE : STATIC_TRUE;
-  return 0;
-}
-
-static int read_quantize_bias(const struct pass_value *v, void *with, struct arena *a,
-                              struct err *err) {
-  (void)a, (void)err;
-  ((struct static_options *)with)->keep_float_bias = v->choice == 1;
   return 0;
 }
 
@@ -124,14 +74,6 @@ static int read_axes(const struct pass_value *v, void *with, struct arena *a, st
   return 0;
 }
 
-static int read_default_type(const struct pass_value *v, void *with, struct arena *a,
-                             struct err *err) {
-  (void)a, (void)err;
-  if (v->text)
-    ((struct static_options *)with)->default_type = v->choice ? DTYPE_FLOAT16 : DTYPE_FLOAT;
-  return 0;
-}
-
 // ---- the rows ------------------------------------------------------------------------------------
 
 static const struct pass_option options[] = {
@@ -140,7 +82,7 @@ static const struct pass_option options[] = {
                 "It may also be a calibration cache of onnxruntime, or a table of TensorRT. It "
                 "is required unless --override has the scales. Without RANGES, values that "
                 "--override does not name stay float.",
-                .read = read_ranges, .reads = PASS_READS_RANGES},
+                PASS_MEMBER(static_options, ranges), .reads = PASS_READS_RANGES},
     [FORMAT] = {"format", PASS_CHOICE, "qdq|qoperator|int32-bias|fp32-bias|fp32-bias-qdq", "qdq",
                 "form of the result: qdq, qoperator or a bias recipe\nqdq: QuantizeLinear and "
                 "DequantizeLinear around unchanged operators. qoperator: "
@@ -155,13 +97,16 @@ static const struct pass_option options[] = {
     [ACTIVATION_TYPE] = {"activation-type", PASS_CHOICE, TYPE_WORDS, "uint8",
                          "type of quantized activations\n"
                          "With --compat, the default is int8.",
-                         .also = OTHER_TYPE_WORDS, .read = read_activation},
+                         .also = OTHER_TYPE_WORDS, PASS_MEMBER(static_options, activation),
+                         .means = type_of},
     [WEIGHT_TYPE] = {"weight-type", PASS_CHOICE, TYPE_WORDS, "int8", "type of quantized weights",
-                     .also = OTHER_TYPE_WORDS, .read = read_weight},
+                     .also = OTHER_TYPE_WORDS, PASS_MEMBER(static_options, weight),
+                     .means = type_of},
     [OP_TYPES] = {"op-types", PASS_LIST, "OP", "Conv,MatMul,Gemm",
                   "operators to quantize\n"
                   "all: those that onnxruntime quantizes. With --compat, the default is all.",
-                  .read = read_ops, .commas = true, .offers = "Conv MatMul Gemm all"},
+                  PASS_LIST_MEMBER(static_options, ops, n_ops), .commas = true,
+                  .offers = "Conv MatMul Gemm all"},
     [PER_TENSOR] = {"per-tensor", PASS_FLAG, NULL, NULL,
                     "use one scale per weight, not one per output channel",
                     PASS_MEMBER(static_options, per_tensor)},
@@ -202,7 +147,7 @@ static const struct pass_option options[] = {
      "make ranges of weights symmetric around 0\n"
      "The default is true for signed types and false otherwise. Ranges with a scale for each "
      "channel are always symmetric.",
-     .read = read_weight_symmetric},
+     PASS_MEMBER(static_options, weight_symmetric), .from_one = true},
     {"minimum-real-range", PASS_TEXT, "X", NULL, "smallest width of a range",
      .read = read_real_floor},
     {"calib-tensor-range-symmetric", PASS_FLAG, NULL, NULL,
@@ -213,7 +158,8 @@ static const struct pass_option options[] = {
      "others. Without it, they are quantized only if their input is quantized.",
      PASS_MEMBER(static_options, force_quantize_no_input_check)},
     {"op-types-to-exclude-output-quantization", PASS_LIST, "OP", NULL,
-     "do not quantize the outputs of these operators", .read = read_no_output, .commas = true},
+     "do not quantize the outputs of these operators",
+     PASS_LIST_MEMBER(static_options, no_output, n_no_output), .commas = true},
     {"add-qdq-pair-to-weight", PASS_FLAG, NULL, NULL,
      "keep weights as float\n"
      "QuantizeLinear and DequantizeLinear follow each weight.",
@@ -221,7 +167,7 @@ static const struct pass_option options[] = {
     {"quantize-bias", PASS_CHOICE, "true|false", "true",
      "quantize biases\n"
      "false: leave them unchanged.",
-     .read = read_quantize_bias},
+     PASS_MEMBER(static_options, keep_float_bias)},
     {"dedicated-qdq-pair", PASS_FLAG, NULL, NULL,
      "give each node that uses a value its own Q/DQ pair\nWithout it, they share one pair of "
      "QuantizeLinear and DequantizeLinear.",
@@ -248,7 +194,8 @@ static const struct pass_option options[] = {
      PASS_MEMBER(static_options, block)},
     {"default-tensor-type", PASS_CHOICE, "float|float16", NULL,
      "type to assume for values of unknown type", .also = "float32=float",
-     .read = read_default_type},
+     PASS_MEMBER(static_options, default_type),
+     .means = (const uint32_t[]){DTYPE_FLOAT, DTYPE_FLOAT16}},
     {"matmul-const-b-only", PASS_FLAG, NULL, NULL,
      "leave MatMul of two activations unchanged\n"
      "With --compat, this applies only to --format qoperator, as in onnxruntime.",
@@ -336,8 +283,7 @@ static int check(const void *with, const struct pass_value *values, struct err *
   return o->format == STATIC_QOPERATOR ? check_qoperator(o, err) : 0;
 }
 
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
-  (void)result;
+static int run(struct pass_env *env, void *with, struct err *err) {
   return static_pass(env, with, err);
 }
 

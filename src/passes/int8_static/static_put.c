@@ -35,17 +35,8 @@ uint32_t static_put_node(struct static_run *s, enum op op, const struct static_f
     attrs[n++] = (struct edit_attr){.name = "block_size", .type = ATTR_INT, .i = (int64_t)f->block};
   if (s->contrib || f->contrib)
     op = op == OP_QuantizeLinear ? OP_ms_QuantizeLinear : OP_ms_DequantizeLinear;
-  const uint32_t node = kit_put(k, &(struct kit_new){.op = op,
-                                                     .in = inputs,
-                                                     .n_in = f->zero == NO_ID ? 2 : 3,
-                                                     .attrs = attrs,
-                                                     .n_attrs = n,
-                                                     .attrs_of = NO_ID,
-                                                     .as = NO_ID,
-                                                     .name = name,
-                                                     .called = true,
-                                                     .out = &out});
-  return kit_out(k, node, 0);
+  return kit_make(k, op, KIT_INPUTS(inputs, f->zero == NO_ID ? 2 : 3), KIT_ATTRS(attrs, n),
+                  KIT_CALLED(name), KIT_OUT(out));
 }
 
 static struct edit_output new_value(struct static_run *s, struct span stem, const char *suffix) {
@@ -252,21 +243,14 @@ static uint32_t put_clip_back(struct static_run *s, const struct static_clip *c,
     if (isfinite(c->bounds[i]))
       attrs[n++] =
           (struct edit_attr){.name = names[i], .type = ATTR_FLOAT, .f = (float)c->bounds[i]};
-  const uint32_t node =
-      kit_put(k, &(struct kit_new){.op = c->op,
-                                   .in = in,
-                                   .n_in = c->high != NO_ID  ? 3
-                                           : c->low != NO_ID ? 2
-                                                             : 1,
-                                   .attrs = attrs,
-                                   .n_attrs = n,
-                                   .attrs_of = NO_ID,
-                                   .as = NO_ID,
-                                   .name = kit_names_join(stem, "_clip", &k->site),
-                                   .called = true,
-                                   .out = &out});
-  kit_note_like(k, kit_out(k, node, 0), value);
-  return kit_out(k, node, 0);
+  const uint32_t made = kit_make(k, c->op,
+                                 KIT_INPUTS(in, c->high != NO_ID  ? 3
+                                                : c->low != NO_ID ? 2
+                                                                  : 1),
+                                 KIT_ATTRS(attrs, n),
+                                 KIT_CALLED(kit_names_join(stem, "_clip", &k->site)), KIT_OUT(out));
+  kit_note_like(k, made, value);
+  return made;
 }
 
 static void put_pair(struct static_run *s, uint32_t value, struct span stem,

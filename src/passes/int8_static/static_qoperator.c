@@ -11,6 +11,7 @@
 #include "static_qoperator.h"
 
 #include "dead_ends.h"
+#include "tables_free.h"
 #include "weights.h"
 
 // ---- the walk ----------------------------------------------------------------------------------
@@ -202,13 +203,6 @@ int static_qoperator(struct static_run *s, struct err *err) {
     drop_constants(&q, at.constants, at.n_constants);
   }
   TABLE_FREE(&at, constants);
-  TABLE_FREE(&q, held);
-  TABLE_FREE(&q, order);
-  TABLE_FREE(&q, coded);
-  TABLE_FREE(&q, coded_of);
-  TABLE_FREE(&q, biased);
-  TABLE_FREE(&q, padded);
-  TABLE_FREE(&q, biases);
-  TABLE_FREE(&q, bias_of);
+  TABLES_FREE(&q, held, order, coded, coded_of, biased, padded, biases, bias_of);
   return q.failed ? -1 : 0;
 }

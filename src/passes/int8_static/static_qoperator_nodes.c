@@ -58,17 +58,9 @@ static void put(struct static_qoperator_run *q, uint32_t node, const struct made
   const uint32_t o = kit_out(k, node, 0);
   if (kit_op_row(m->op)->domain == KIT_MICROSOFT) kit_import(k, k->graph, "com.microsoft", 1);
   const struct edit_output out = {NO_ID, int8_value_name(k, static_stem(q->s, o), "_quantized")};
-  const uint32_t made = kit_put(k, &(struct kit_new){.op = m->op,
-                                                     .in = m->in,
-                                                     .n_in = m->n_in,
-                                                     .attrs = m->attrs,
-                                                     .n_attrs = m->n_attrs,
-                                                     .attrs_of = m->own_attrs ? NO_ID : node,
-                                                     .as = NO_ID,
-                                                     .name = quant_name(k, node),
-                                                     .called = true,
-                                                     .out = &out});
-  y->codes = kit_out(k, made, 0);
+  y->codes = kit_make(k, m->op, KIT_INPUTS(m->in, m->n_in), KIT_ATTRS(m->attrs, m->n_attrs),
+                      KIT_ATTRS_OF(m->own_attrs ? NO_ID : node), KIT_CALLED(quant_name(k, node)),
+                      KIT_OUT(out));
   note_codes(k, y->codes, o, y->type);
   edit_remove_node(k->e, node);
   static_qoperator_hold(q, o, y);
@@ -560,13 +552,8 @@ static const char *embed(struct static_qoperator_run *q, uint32_t node) {
     in[FIRST + TABLES + 1 + i] = x ? x->scale : NO_ID;
     in[FIRST + TABLES + 1 + TABLES + i] = x ? x->zero : NO_ID;
   }
-  kit_put(k, &(struct kit_new){.op = OP_ms_QEmbedLayerNormalization,
-                               .in = in,
-                               .n_in = 3 + 3 * TABLES,
-                               .attrs_of = node,
-                               .as = node,
-                               .n_out = kit_n_out(k, node),
-                               .name = quant_name(k, node)});
+  kit_replace(k, node, OP_ms_QEmbedLayerNormalization, KIT_INPUTS(in, 3 + 3 * TABLES),
+              KIT_ATTRS_OF(node), KIT_NAME(quant_name(k, node)), KIT_OUTPUTS(kit_n_out(k, node)));
   return NULL;
 }
 

@@ -12,10 +12,6 @@
 
 #include "weights.h"
 
-bool dead_ends_unused(const struct model *m, uint32_t value) {
-  return m->values[value].first_use == NO_ID && m->values[value].n_graph_outputs == 0;
-}
-
 static bool is_simple(const struct model *m, uint32_t node) {
   return m->nodes[node].n_out == 1 &&
          (weights_moved_by(m, node) || model_op_is(m, node, "Constant"));
@@ -36,9 +32,9 @@ static void drop_initializer(struct edits *e, uint32_t value) {
 static void drop_one(struct edits *e, uint32_t value, uint32_t *before, uint32_t *with) {
   const struct model *m = e->m;
   *before = *with = NO_ID;
-  if (value == NO_ID || !dead_ends_unused(m, value)) return;
+  if (value == NO_ID) return;
   const struct model_value *v = &m->values[value];
-  if (v->flags & VALUE_DEAD) return;
+  if (v->first_use != NO_ID || v->n_graph_outputs > 0 || v->flags & VALUE_DEAD) return;
   if (v->kind == VALUE_INITIALIZER) drop_initializer(e, value);
   if (v->kind != VALUE_NODE_OUTPUT || !is_simple(m, v->def)) return;
   const uint32_t node = v->def;

@@ -4,9 +4,6 @@
 
 #include "edit.h"
 
-// Is the value neither an input of a node nor an output of its graph? (Without counting: a weight
-// may have a million uses.)
-bool dead_ends_unused(const struct model *m, uint32_t value);
 // Removes what made a value that nothing uses any more: an initializer (below IR version 4 with the
 // graph input of its name), a Constant, or nodes that weights come through (weights.h) and, before
 // them, what only they used. NO_ID, values in use, and initializers that callers or training may mean are left alone.

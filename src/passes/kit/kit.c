@@ -6,6 +6,7 @@
 // nothing for it.
 #include "kit_inside.h"
 
+#include "tables_free.h"
 #include "weights.h"
 
 static struct kit_inside *new_inside(struct kit *k) {
@@ -43,13 +44,7 @@ int kit_done(struct kit *k, struct err *err) {
   kit_chains_done(k);
   model_types_done(&in->types);
   kit_map_done(&in->read_of);
-  TABLE_FREE(in, reads);
-  TABLE_FREE(in, position);
-  TABLE_FREE(in, waits);
-  TABLE_FREE(in, ready);
-  TABLE_FREE(in, orders);
-  TABLE_FREE(in, source_index);
-  TABLE_FREE(in, fronts);
+  TABLES_FREE(in, reads, position, waits, ready, orders, source_index, fronts);
   arena_free(&k->site);
   struct arena arena = in->arena; // it holds *in
   *k = (struct kit){0};
@@ -83,12 +78,11 @@ void kit_visit(struct kit *k, const struct name_filter *nodes,
     }
 }
 
-int kit_walk(struct pass_env *env, const struct name_filter *nodes,
-             void (*visit)(struct kit *k, uint32_t node), struct err *err) {
+int kit_run(struct pass_env *env, void *nodes, struct err *err) {
   struct kit k;
   kit_init(&k, env, env->pass->name);
   kit_infer(&k);
-  kit_visit(&k, nodes, visit);
+  kit_visit(&k, nodes, env->pass->visit);
   return kit_done(&k, err);
 }
 

@@ -70,9 +70,9 @@ bool kit_graph(const struct kit *k, uint32_t *g);
 // patterns that no node has. `visit` may remove its node and those before it.
 void kit_visit(struct kit *k, const struct name_filter *nodes,
                void (*visit)(struct kit *k, uint32_t node));
-// A pass that is nothing but that, over what inference knows: kit_init, kit_infer, kit_visit, kit_done.
-int kit_walk(struct pass_env *env, const struct name_filter *nodes,
-             void (*visit)(struct kit *k, uint32_t node), struct err *err);
+// The `run` of a pass that is nothing but that, over what inference knows, and whose options are a struct name_filter:
+// kit_init, kit_infer, kit_visit of what its row says (struct pass.visit), kit_done.
+int kit_run(struct pass_env *env, void *nodes, struct err *err);
 
 // ---- operators (kit_ops.c) -----------------------------------------------------------------------
 
@@ -210,8 +210,6 @@ bool kit_attr_string(struct kit *k, uint32_t node, const char *name, const char 
 // Lists, and rows: false if absent too (n = 0; NO_ID).
 bool kit_attr_ints(struct kit *k, uint32_t node, const char *name, const int64_t **list,
                    uint32_t *n);
-bool kit_attr_floats(struct kit *k, uint32_t node, const char *name, const float **list,
-                     uint32_t *n);
 bool kit_attr_tensor(struct kit *k, uint32_t node, const char *name, uint32_t *tensor);
 bool kit_attr_graph(struct kit *k, uint32_t node, const char *name, uint32_t *graph);
 // Has it an attribute whose value is given by a function's caller, and so not known here? (For those
@@ -346,15 +344,8 @@ void kit_site(struct kit *k, uint32_t node, const char *reason);
       .n = (count)                                                                                 \
     }                                                                                              \
   }
-#define KIT_FLOATS(key, list, count)                                                               \
-  {                                                                                                \
-    .what = KIT_PART_ATTR, .attr = {                                                               \
-      .name = (key),                                                                               \
-      .type = ATTR_FLOATS,                                                                         \
-      .floats = (list),                                                                            \
-      .n = (count)                                                                                 \
-    }                                                                                              \
-  }
+#define KIT_ATTRS(list, count)                                                                     \
+  { .what = KIT_PART_ATTRS, .attrs = (list), .n = (count) }
 #define KIT_TENSOR(key, of)                                                                        \
   {                                                                                                \
     .what = KIT_PART_ATTR, .attr = {.name = (key), .type = ATTR_TENSOR, .recipe = (of) }           \
@@ -376,6 +367,7 @@ struct kit_part {
     KIT_PARTS_END,
     KIT_PART_IN,
     KIT_PART_ATTR,
+    KIT_PART_ATTRS,
     KIT_PART_ATTRS_OF,
     KIT_PART_NAME,
     KIT_PART_CALLED,
@@ -385,6 +377,7 @@ struct kit_part {
   const uint32_t *in;
   uint32_t n;
   struct edit_attr attr;
+  const struct edit_attr *attrs;
   struct edit_output out;
   struct span name;
 };
@@ -417,8 +410,8 @@ bool kit_attr_is_first(const struct model *m, uint32_t node, uint32_t i);
 bool kit_attrs_alike(struct kit *k, uint32_t node, enum op op);
 // Can they be copied, mean they the same, and has a node of operator `op` all of them that say something?
 bool kit_attrs_fit(struct kit *k, uint32_t node, enum op op);
-// As kit_make, and the new node takes the place of `node`: it has its outputs, and the names of
-// those stay, as graph outputs too. k->before, where it was the node, is the new one. Gives the
+// As kit_make, and the new node takes the place of `node` (NO_ID: of none): it has its outputs, and the
+// names of those stay, as graph outputs too. k->before, where it was the node, is the new one. Gives the
 // new node.
 #define kit_replace(k, node, op, ...)                                                              \
   kit_replace_parts((k), (node), (op),                                                             \
@@ -453,18 +446,15 @@ void kit_name_family(struct kit *k, struct span base, const char *const *suffixe
 // Of ai.onnx, and of any domain, for nodes of a graph; 0: not imported.
 int64_t kit_opset(const struct kit *k, uint32_t graph);
 int64_t kit_opset_of(const struct kit *k, const char *domain, uint32_t graph);
-// Can ai.onnx be raised to `version` everywhere, functions too, so that no node changes its
-// meaning? -1 with ERR_FAIL that names the node. `hint` says what the user can do instead; NULL:
-// none.
-int kit_check_raise(struct kit *k, int64_t version, const char *hint, struct err *err);
-// What it says of a node that keeps the model from being raised.
+// ERR_FAIL that names a node which keeps the model from being raised.
 struct schema_change;
 int kit_refuse_raise(const struct kit *k, uint32_t node, int64_t from, int64_t to,
                      const struct schema_change *c, const char *hint, struct err *err);
 // A model that imports no version of ai.onnx gets that one if none of its nodes is of ai.onnx: -1 with ERR_MODEL that names
 // one, since nobody knows what it means. Others are left as they are.
 int kit_need_opset(struct kit *k, int64_t version, struct err *err);
-// Checks, and raises model and functions that are below.
+// Raises ai.onnx to `version` everywhere, functions too, where they are below. -1 with ERR_FAIL that names the node if one
+// would mean something else. `hint` says what the user can do instead; NULL: none.
 int kit_raise(struct kit *k, int64_t version, const char *hint, struct err *err);
 // The same for who saw to all nodes already.
 void kit_set_opset(struct kit *k, int64_t version);
@@ -496,6 +486,10 @@ struct kit_report {
 void kit_report(struct kit *k, const struct kit_report *report);
 void kit_converted(struct kit *k, uint32_t node, const char *reason);
 void kit_skipped(struct kit *k, uint32_t node, const char *reason);
+// Where there is a reason (else NULL): true, and the node is reported as skipped.
+bool kit_skips(struct kit *k, uint32_t node, const char *why);
+// kit_site, and the node is reported as converted.
+void kit_begin(struct kit *k, uint32_t node, const char *reason);
 // One sentence, and a hint or NULL, that do not stop the work. Both may be texts of k->site.
 void kit_warn(struct kit *k, const char *sentence, const char *hint);
 

@@ -113,15 +113,6 @@ bool kit_attr_ints(struct kit *k, uint32_t node, const char *name, const int64_t
   return there;
 }
 
-bool kit_attr_floats(struct kit *k, uint32_t node, const char *name, const float **list,
-                     uint32_t *n) {
-  struct kit_attr a;
-  const bool there = typed(k, node, name, ATTR_FLOATS, &a) == KIT_GIVEN;
-  *list = there ? a.floats : NULL;
-  *n = there ? a.n : 0;
-  return there;
-}
-
 bool kit_attr_tensor(struct kit *k, uint32_t node, const char *name, uint32_t *tensor) {
   struct kit_attr a;
   const bool there = typed(k, node, name, ATTR_TENSOR, &a) == KIT_GIVEN;

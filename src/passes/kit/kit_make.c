@@ -201,18 +201,21 @@ uint32_t kit_put(struct kit *k, const struct kit_new *spec) {
 
 static uint32_t put_parts(struct kit *k, uint32_t as, enum op op, const struct kit_part *parts) {
   struct kit_new spec = {.op = op, .attrs_of = NO_ID, .as = as};
-  uint32_t n = 0;
+  size_t room = 1;
   for (const struct kit_part *p = parts; p->what != KIT_PARTS_END; p++)
-    n++;
-  struct edit_attr *attrs = arena_alloc(&k->site, (n + (size_t)1) * sizeof *attrs);
-  for (uint32_t i = 0; i < n; i++) {
-    const struct kit_part *p = &parts[i];
+    room += p->what == KIT_PART_ATTRS ? p->n : 1;
+  struct edit_attr *attrs = arena_alloc(&k->site, room * sizeof *attrs);
+  for (const struct kit_part *p = parts; p->what != KIT_PARTS_END; p++) {
     switch (p->what) {
     case KIT_PART_IN:
       spec.in = p->in;
       spec.n_in = p->n;
       break;
     case KIT_PART_ATTR: attrs[spec.n_attrs++] = p->attr; break;
+    case KIT_PART_ATTRS:
+      if (p->n > 0) memcpy(attrs + spec.n_attrs, p->attrs, p->n * sizeof *attrs);
+      spec.n_attrs += p->n;
+      break;
     case KIT_PART_ATTRS_OF: spec.attrs_of = p->n; break;
     case KIT_PART_NAME: spec.name = p->name; break;
     case KIT_PART_CALLED:

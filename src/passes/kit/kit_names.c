@@ -9,6 +9,8 @@
 // arena. Numbers only go up: what was given and not used leaves a gap, and that is all.
 #include "kit_names.h"
 
+#include "tables_free.h"
+
 struct kit_names_tried {
   struct span text;
   uint32_t space;
@@ -20,12 +22,7 @@ void kit_names_init(struct kit_names *n, const struct model *m) {
 }
 
 void kit_names_done(struct kit_names *n) {
-  table_free(n->tried, n->tried_cap, sizeof *n->tried);
-  table_free(n->tried_slots, n->tried_slots_cap, sizeof *n->tried_slots);
-  table_free(n->reserved, n->reserved_cap, sizeof *n->reserved);
-  table_free(n->reserved_slots, n->reserved_slots_cap, sizeof *n->reserved_slots);
-  table_free(n->node_slots, n->node_slots_cap, sizeof *n->node_slots);
-  table_free(n->going, n->going_cap, sizeof *n->going);
+  TABLES_FREE(n, tried, tried_slots, reserved, reserved_slots, node_slots, going);
   arena_free(&n->arena);
   *n = (struct kit_names){0};
 }

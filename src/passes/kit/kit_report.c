@@ -89,6 +89,16 @@ void kit_skipped(struct kit *k, uint32_t node, const char *reason) {
   kit_report(k, &(struct kit_report){.node = node, .reason = reason, .skipped = true});
 }
 
+bool kit_skips(struct kit *k, uint32_t node, const char *why) {
+  if (why) kit_skipped(k, node, why);
+  return why != NULL;
+}
+
+void kit_begin(struct kit *k, uint32_t node, const char *reason) {
+  kit_site(k, node, reason);
+  kit_converted(k, node, reason);
+}
+
 void kit_warn(struct kit *k, const char *sentence, const char *hint) {
   if (k->env->warn) k->env->warn(k->env->warn_ctx, sentence, hint);
 }

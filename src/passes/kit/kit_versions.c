@@ -43,7 +43,7 @@ static bool means_same(struct kit *k, uint32_t node, int64_t from, int64_t versi
   return schema_same(k->m, k->types, node, from, version, &k->site, change);
 }
 
-int kit_check_raise(struct kit *k, int64_t version, const char *hint, struct err *err) {
+static int check_raise(struct kit *k, int64_t version, const char *hint, struct err *err) {
   const struct model *m = k->m;
   for (uint32_t g = 0; g < m->n_graphs; g++) {
     if (m->graphs[g].flags & GRAPH_DEAD) continue;
@@ -96,7 +96,7 @@ int kit_need_opset(struct kit *k, int64_t version, struct err *err) {
 
 int kit_raise(struct kit *k, int64_t version, const char *hint, struct err *err) {
   if (kit_need_opset(k, version, err)) return -1;
-  if (kit_check_raise(k, version, hint, err)) return -1;
+  if (check_raise(k, version, hint, err)) return -1;
   kit_set_opset(k, version);
   return 0;
 }

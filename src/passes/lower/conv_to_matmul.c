@@ -130,8 +130,7 @@ static const char *visit(struct lower *l, uint32_t node) {
   const char *why = match(l, node, &c);
   if (why) return why;
   const uint32_t weights = kit_recipe(k, c.weight);
-  kit_site(k, node, "conv");
-  kit_converted(k, node, "conv");
+  kit_begin(k, node, "conv");
   kit_import(k, k->graph, kit_domain_name(KIT_PASSES), 1);
   uint32_t *matrices = arena_alloc(&k->site, (size_t)c.groups * sizeof *matrices);
   if (weights == NO_ID)
@@ -145,8 +144,7 @@ static const char *visit(struct lower *l, uint32_t node) {
   return NULL;
 }
 
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
-  (void)result;
+static int run(struct pass_env *env, void *with, struct err *err) {
   return lower_window_walk(env, with, OP_Conv, visit, err);
 }
 

@@ -118,14 +118,8 @@ static uint32_t put_pair(struct kit *k, const struct layout *l, uint32_t x, uint
   const struct edit_attr attrs[2] = {
       {.name = "assumes", .type = ATTR_STRINGS, .strings = l->assumes, .n = l->n},
       {.name = "perm", .type = ATTR_INTS, .ints = l->perm, .n = l->n}};
-  *converter = kit_put(k, &(struct kit_new){.op = OP_ops_LayoutConverter,
-                                            .in = &x,
-                                            .n_in = 1,
-                                            .attrs = attrs,
-                                            .n_attrs = 2,
-                                            .attrs_of = NO_ID,
-                                            .as = NO_ID});
-  const uint32_t y = kit_out(k, *converter, 0);
+  const uint32_t y = kit_make(k, OP_ops_LayoutConverter, KIT_IN(x), KIT_ATTRS(attrs, 2));
+  *converter = kit_maker(k, y);
   if (out) return kit_make(k, OP_Transpose, KIT_IN(y), KIT_INTS("perm", back, l->n), KIT_OUT(*out));
   return kit_make(k, OP_Transpose, KIT_IN(y), KIT_INTS("perm", back, l->n));
 }
@@ -226,9 +220,8 @@ static int convert(struct kit *k, const struct layout_options *o, struct err *er
   return 0;
 }
 
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
+static int run(struct pass_env *env, void *with, struct err *err) {
   struct kit k;
-  (void)result;
   kit_init(&k, env, env->pass->name);
   kit_infer(&k);
   const int failed = convert(&k, with, err);
@@ -246,7 +239,6 @@ const struct pass lower_layouts = {
         "pass absorb-layouts then merges a LayoutConverter with Transposes that other passes move "
         "next to it.",
     .needs = "layouts of inputs or outputs",
-    .promises = "all outputs of the model are unchanged",
     .exactness = EXACTNESS_EXACT,
     PASS_OPTIONS(options, layout_options),
     .run = run,

@@ -50,8 +50,7 @@ static const char *visit_max(struct lower *l, uint32_t node) {
   if (why) return why;
   if (!dtype_is_plain_number(w.dtype)) return "dtype";
   if (!lower_window_is_filled(&w)) return "window_of_pads";
-  kit_site(k, node, "max_pool");
-  kit_converted(k, node, "max_pool");
+  kit_begin(k, node, "max_pool");
   const uint32_t windows = put_windows(l, &w, kit_in(k, node, 0), (double)-INFINITY);
   const int64_t axis = w.rank + 1;
   const uint32_t y =
@@ -64,8 +63,7 @@ static const char *visit_max(struct lower *l, uint32_t node) {
   return NULL;
 }
 
-static int run_max(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
-  (void)result;
+static int run_max(struct pass_env *env, void *with, struct err *err) {
   return lower_window_walk(env, with, OP_MaxPool, visit_max, err);
 }
 
@@ -168,8 +166,7 @@ static const char *visit_average(struct lower *l, uint32_t node) {
   struct average a = {.pads = false};
   const char *why = match_average(l, node, &a);
   if (why) return why;
-  kit_site(k, node, "average_pool");
-  kit_converted(k, node, "average_pool");
+  kit_begin(k, node, "average_pool");
   const uint32_t windows = put_windows(l, &a.w, kit_in(k, node, 0), 0);
   const int64_t axis = a.w.rank + 1;
   const uint32_t sum =
@@ -180,9 +177,7 @@ static const char *visit_average(struct lower *l, uint32_t node) {
   return NULL;
 }
 
-static int run_average(struct pass_env *env, void *with, struct pass_result *result,
-                       struct err *err) {
-  (void)result;
+static int run_average(struct pass_env *env, void *with, struct err *err) {
   return lower_window_walk(env, with, OP_AveragePool, visit_average, err);
 }
 
@@ -212,16 +207,9 @@ static void visit_global(struct kit *k, uint32_t node) {
     return;
   for (uint32_t i = 0; i + 2 < rank; i++)
     if ((window[i] = kit_dim(k, x, 2 + i).value) < 1) return;
-  kit_site(k, node, "global");
-  kit_converted(k, node, "global");
+  kit_begin(k, node, "global");
   kit_replace(k, node, OP_AveragePool, KIT_IN(x), KIT_INT("count_include_pad", 1),
               KIT_INTS("kernel_shape", window, rank - 2));
-}
-
-static int run_global(struct pass_env *env, void *with, struct pass_result *result,
-                      struct err *err) {
-  (void)result;
-  return kit_walk(env, with, visit_global, err);
 }
 
 const struct pass lower_global_average_pool = {
@@ -232,5 +220,6 @@ const struct pass lower_global_average_pool = {
     .promises = "the same results up to rounding",
     .exactness = EXACTNESS_ROUNDING,
     NAME_FILTER_ALONE,
-    .run = run_global,
+    .run = kit_run,
+    .visit = visit_global,
 };

@@ -107,10 +107,10 @@ static void find_sites(struct nbits_work *w, struct matmulnbits_options *o, stru
     s->converts = false;
     s->reason = "size";
   }
-  for (uint32_t i = 0; i < o->exclude.n; i++)
-    warn_unmatched(w, list, &o->exclude.at[i], "--exclude");
-  for (uint32_t i = 0; i < o->include.n; i++)
-    warn_unmatched(w, list, &o->include.at[i], "--include");
+  for (uint32_t i = 0; i < o->names.exclude.n; i++)
+    warn_unmatched(w, list, &o->names.exclude.at[i], "--exclude");
+  for (uint32_t i = 0; i < o->names.include.n; i++)
+    warn_unmatched(w, list, &o->names.include.at[i], "--include");
   for (uint32_t i = 0; i < o->n_overrides; i++)
     warn_unmatched(w, list, &o->overrides[i].pattern, "--tensor");
 }
@@ -150,12 +150,11 @@ static void rewrite_all(struct nbits_work *w, const struct list *list) {
 
 // The usual block is longer than many weights of small models are: the rest of it is stored all the
 // same. Who gave a block size is not told of another one; the report says it in any case.
-static void tell_half_empty(struct nbits_work *w, const struct list *list,
-                            struct pass_result *result) {
+static void tell_half_empty(struct nbits_work *w, const struct list *list) {
   struct nbits_half_empty found;
   nbits_half_empty(w->k.m, w->options, list->sites, list->n_sites, &found);
-  result->half_empty = found.weights;
-  result->fitting_block = found.block;
+  w->k.env->result->half_empty = found.weights;
+  w->k.env->result->fitting_block = found.block;
   if (!found.smaller || w->options->block_given) return;
   kit_warn(&w->k,
            arena_printf(&w->k.site, "%u weight%s fill%s at most half of a block of %u elements",
@@ -209,17 +208,16 @@ static int end(struct nbits_work *w, struct list *list, int rc, struct err *err)
   return kit_done(&w->k, err) ? -1 : rc;
 }
 
-int pass_matmulnbits(struct pass_env *env, struct matmulnbits_options *options,
-                     struct pass_result *result, struct err *err) {
+int pass_matmulnbits(struct pass_env *env, struct matmulnbits_options *options, struct err *err) {
   struct list list = {0};
   struct nbits_work w;
   if (matmulnbits_options_check(options, err)) return -1;
   begin(&w, env, options);
   find_sites(&w, options, &list);
-  int rc = nbits_choose(&w, list.sites, list.n_sites, result, err);
+  int rc = nbits_choose(&w, list.sites, list.n_sites, err);
   if (rc == 0) rc = nbits_gram(&w, list.sites, list.n_sites, err);
   if (rc == 0) rc = nbits_raise(&w, list.sites, list.n_sites, err);
-  if (rc == 0) tell_half_empty(&w, &list, result);
+  if (rc == 0) tell_half_empty(&w, &list);
   if (rc == 0) tell_wrongly_packed(&w, &list);
   if (rc == 0) rewrite_all(&w, &list);
   return end(&w, &list, rc, err);

@@ -15,7 +15,7 @@
 #include "size_budget.h"
 #include "pass.h"
 #include "targets.h"
-#include "name_pattern.h"
+#include "name_filter.h"
 
 enum matmulnbits_algorithm {
   MATMULNBITS_DEFAULT,
@@ -49,12 +49,12 @@ struct matmulnbits_override {
 enum matmulnbits_gate_action { MATMULNBITS_RAISE, MATMULNBITS_SKIP, MATMULNBITS_FAIL };
 
 struct matmulnbits_options {
+  struct name_filter names;    // of nodes and tensors; the first member: name_filter.h
   const struct target *target; // what it is for (targets.h); NULL: nobody said
   struct matmulnbits_scheme scheme;
   bool block_given; // not the usual one: nobody needs to be told of a better one
   bool qdq;
   uint32_t op_types; // enum matmulnbits_op
-  struct name_patterns exclude, include;
   struct matmulnbits_override *overrides;
   uint32_t n_overrides;
   uint32_t accuracy_level; // 0: not written
@@ -92,8 +92,7 @@ int matmulnbits_options_check(const struct matmulnbits_options *options, struct 
 // smallest pick, and whoever plans it sees whether that is true.
 // ERR_USAGE for options that do not go together; ERR_FAIL if qdq needs a newer opset and a node of
 // the model does not mean the same there. Nothing is edited on failure.
-int pass_matmulnbits(struct pass_env *env, struct matmulnbits_options *options,
-                     struct pass_result *result, struct err *err);
+int pass_matmulnbits(struct pass_env *env, struct matmulnbits_options *options, struct err *err);
 
 // The opset that a model has to have for all that the options may pick; 0: any.
 int64_t matmulnbits_opset(const struct matmulnbits_options *options);

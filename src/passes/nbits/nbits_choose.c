@@ -17,6 +17,7 @@
 // nothing is small enough picks the smallest of all.
 #include "measured.h"
 #include "nbits.h"
+#include "tables_free.h"
 #include "weighings.h"
 
 #include <math.h>
@@ -218,7 +219,8 @@ static int weigh(struct choosing *c, struct err *err) {
   }
   if (c->n_pairs == 0) return 0;
   c->outputs = arena_alloc(&c->arena, c->n_pairs / 2 * sizeof *c->outputs);
-  return weighings_ask(c->work->k.env, c->pairs, c->n_pairs / 2, c->outputs, err);
+  return answers_ask(&weighings_form, c->work->k.env, WEIGHINGS_STAGE, c->pairs, c->n_pairs / 2,
+                     c->outputs, err);
 }
 
 static double db_of(const struct choosing *c, const struct option *o) {
@@ -471,15 +473,11 @@ static void settle(struct choosing *c) {
 }
 
 static void done(struct choosing *c) {
-  TABLE_FREE(c, weights);
-  TABLE_FREE(c, by_codes);
-  TABLE_FREE(c, questions);
-  TABLE_FREE(c, pairs);
+  TABLES_FREE(c, weights, by_codes, questions, pairs);
   arena_free(&c->arena);
 }
 
-int nbits_choose(struct nbits_work *w, struct nbits_site *sites, uint32_t n,
-                 struct pass_result *result, struct err *err) {
+int nbits_choose(struct nbits_work *w, struct nbits_site *sites, uint32_t n, struct err *err) {
   const struct matmulnbits_options *options = w->options;
   if (options->budget == 0 && options->n_gates == 0 && !options->skip_nonfinite) return 0;
   struct choosing c = {.work = w, .m = w->k.m, .o = options, .sites = sites, .n_sites = n};
@@ -490,8 +488,8 @@ int nbits_choose(struct nbits_work *w, struct nbits_site *sites, uint32_t n,
     rc = apply_gates(&c, err);
   }
   if (rc == 0 && options->budget > 0) {
-    apply_budget(&c, &result->counted);
-    result->output_limit = options->budget;
+    apply_budget(&c, &w->k.env->result->counted);
+    w->k.env->result->output_limit = options->budget;
   }
   if (rc == 0) settle(&c);
   done(&c);

@@ -242,14 +242,14 @@ static const char *select_site(const struct model *m, struct matmulnbits_options
                                struct nbits_site *s) {
   const char *node = model_name_str(m, m->nodes[s->node].name);
   const char *tensor = model_name_str(m, s->name);
-  bool excluded = false, included = o->include.n == 0;
+  bool excluded = false, included = o->names.include.n == 0;
   const struct matmulnbits_override *last = NULL;
-  for (uint32_t i = 0; i < o->exclude.n; i++)
-    excluded |= look(&o->exclude.at[i], node, tensor);
+  for (uint32_t i = 0; i < o->names.exclude.n; i++)
+    excluded |= look(&o->names.exclude.at[i], node, tensor);
   for (uint32_t i = 0; i < o->n_overrides; i++)
     if (look(&o->overrides[i].pattern, node, tensor)) last = &o->overrides[i];
-  for (uint32_t i = 0; i < o->include.n; i++)
-    included |= look(&o->include.at[i], node, tensor);
+  for (uint32_t i = 0; i < o->names.include.n; i++)
+    included |= look(&o->names.include.at[i], node, tensor);
   s->scheme = o->scheme;
   s->pinned = last != NULL;
   if (last) apply(last, &s->scheme);

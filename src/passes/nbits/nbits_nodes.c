@@ -262,16 +262,9 @@ static uint32_t rewrite_gather(struct nbits_work *w) {
                                      int_attr("gather_axis", axis), int_attr("quantize_axis", 1)};
   const struct edit_output to = existing(w->y);
   edit_remove_node(w->k.e, w->site->node);
-  kit_put(&w->k, &(struct kit_new){.op = OP_ms_GatherBlockQuantized,
-                                   .in = in,
-                                   .n_in = t->zeros == NO_ID ? 3 : 4,
-                                   .attrs = packed ? attrs : attrs + 1,
-                                   .n_attrs = packed ? 4 : 3,
-                                   .attrs_of = NO_ID,
-                                   .as = NO_ID,
-                                   .name = node_name(w, "_Q"),
-                                   .called = true,
-                                   .out = &to});
+  kit_make(&w->k, OP_ms_GatherBlockQuantized, KIT_INPUTS(in, t->zeros == NO_ID ? 3 : 4),
+           KIT_ATTRS(packed ? attrs : attrs + 1, packed ? 4 : 3), KIT_CALLED(node_name(w, "_Q")),
+           KIT_OUT(to));
   return id;
 }
 

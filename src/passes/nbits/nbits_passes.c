@@ -7,12 +7,6 @@
 
 // ---- readers -----------------------------------------------------------------------------------
 
-static int read_bits(const struct pass_value *v, void *with, struct arena *a, struct err *err) {
-  (void)a, (void)err;
-  ((struct matmulnbits_options *)with)->scheme.bits = 2u << v->choice; // 2|4|8
-  return 0;
-}
-
 static int read_block(const struct pass_value *v, void *with, struct arena *a, struct err *err) {
   (void)a, (void)err;
   // 16|32|64|128|256|channel
@@ -32,16 +26,6 @@ static int read_op_types(const struct pass_value *v, void *with, struct arena *a
                                                  : MATMULNBITS_MATMUL;
   }
   return 0;
-}
-
-static int read_exclude(const struct pass_value *v, void *with, struct arena *a, struct err *err) {
-  struct matmulnbits_options *o = with;
-  return name_patterns_compile(&o->exclude, v->list, v->n_list, "--exclude", a, err);
-}
-
-static int read_include(const struct pass_value *v, void *with, struct arena *a, struct err *err) {
-  struct matmulnbits_options *o = with;
-  return name_patterns_compile(&o->include, v->list, v->n_list, "--include", a, err);
 }
 
 static int read_overrides(const struct pass_value *v, void *with, struct arena *a,
@@ -104,8 +88,7 @@ static int read_level(const struct pass_value *v, void *with, struct arena *a, s
 
 static void done(void *with) {
   struct matmulnbits_options *o = with;
-  name_patterns_done(&o->exclude);
-  name_patterns_done(&o->include);
+  name_filter_done(&o->names);
   for (uint32_t i = 0; i < o->n_overrides; i++)
     name_pattern_done(&o->overrides[i].pattern);
 }
@@ -130,7 +113,8 @@ static const struct pass_option options[] = {
                 "choose settings for this runtime\n'weir targets' lists the names. The target sets "
                 "defaults for the options below, and refuses what it cannot run.",
                 .read = read_target, .measured = true, .listed = "weir targets"},
-    {"bits", PASS_CHOICE, "2|4|8", "4", "bits per weight", .read = read_bits},
+    {"bits", PASS_CHOICE, "2|4|8", "4", "bits per weight",
+     PASS_MEMBER(matmulnbits_options, scheme.bits), .means = (const uint32_t[]){2, 4, 8}},
     [BLOCK_SIZE] =
         {"block-size", PASS_CHOICE, "16|32|64|128|256|channel", "128",
          "weights per scale; channel: a scale for each column\nchannel needs --format qdq.",
@@ -156,9 +140,9 @@ static const struct pass_option options[] = {
     {"exclude", PASS_LIST, "PATTERN", NULL,
      "skip nodes and weights whose names match this glob\nThis holds even if another option "
      "selects them. PATTERN is a glob, or re: followed by an extended regular expression.",
-     .read = read_exclude, .measured = true},
+     .read = name_filter_exclude, .measured = true},
     {"include", PASS_LIST, "PATTERN", NULL, "quantize only nodes and weights that match this glob",
-     .read = read_include, .measured = true},
+     .read = name_filter_include, .measured = true},
     {"tensor", PASS_LIST, "PATTERN=bits4:g64:sym", NULL,
      "other settings for tensors that match\n"
      "These are bits, block size and symmetry (sym, asym). The last match wins.",
@@ -235,8 +219,8 @@ static int check(const void *with, const struct pass_value *values, struct err *
                    : 0;
 }
 
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
-  return pass_matmulnbits(env, with, result, err);
+static int run(struct pass_env *env, void *with, struct err *err) {
+  return pass_matmulnbits(env, with, err);
 }
 
 static const struct pass quantize = {

@@ -121,10 +121,9 @@ int opset_raise(struct pass_env *env, int64_t version, struct err *err) {
   return kit_done(&k, err) || rc ? -1 : 0;
 }
 
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
+static int run(struct pass_env *env, void *with, struct err *err) {
   const struct opset_options *o = with;
   const int64_t version = (int64_t)o->version, newest = schema_newest(span_str(""));
-  (void)result;
   if (version > newest) {
     err_fill(err, ERR_USAGE, "opset %lld is unknown: the newest is %lld", (long long)version,
              (long long)newest);
@@ -155,7 +154,6 @@ static const struct pass opset = {
         "several axes is placed between Flatten and Reshape. If weir cannot preserve the meaning "
         "of a node, the run fails and names the node.",
     .needs = "a known rank or type of the input, for some operators",
-    .promises = "all outputs of the model are unchanged",
     .exactness = EXACTNESS_EXACT,
     PASS_OPTIONS(options, opset_options),
     .check = check,

@@ -211,8 +211,7 @@ static void fuse(struct run *r, uint32_t node, const struct attention_found *f) 
   struct edit_attr attrs[4] = {{.name = "scale", .type = ATTR_FLOAT, .f = (float)f->scale}};
   uint32_t in[4] = {f->q, f->k, f->v, NO_ID}, n = 1;
   int64_t perm[4];
-  kit_site(k, node, "attention");
-  kit_converted(k, node, "attention");
+  kit_begin(k, node, "attention");
   for (uint32_t i = 0; i < rank; i++)
     perm[i] = f->perm[i];
   if (f->turns) in[1] = kit_make(k, OP_Transpose, KIT_IN(f->k), KIT_INTS("perm", perm, rank));
@@ -223,15 +222,8 @@ static void fuse(struct run *r, uint32_t node, const struct attention_found *f) 
     attrs[n++] = (struct edit_attr){.name = "q_num_heads", .type = ATTR_INT, .i = 1};
     attrs[n++] = (struct edit_attr){.name = "kv_num_heads", .type = ATTR_INT, .i = 1};
   }
-  const struct kit_new spec = {.op = OP_Attention,
-                               .in = in,
-                               .n_in = in[3] == NO_ID ? 3 : 4,
-                               .attrs = attrs,
-                               .n_attrs = n,
-                               .attrs_of = NO_ID,
-                               .as = node,
-                               .n_out = 1};
-  *TABLE_PUSH(r, made) = kit_put(k, &spec);
+  *TABLE_PUSH(r, made) = kit_replace(k, node, OP_Attention, KIT_INPUTS(in, in[3] == NO_ID ? 3 : 4),
+                                     KIT_ATTRS(attrs, n), KIT_OUTPUTS(1));
   kit_sweep(k, weights);
 }
 
@@ -250,10 +242,9 @@ static void visit(struct kit *k, uint32_t node) {
     fuse(r, node, &f);
 }
 
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
+static int run(struct pass_env *env, void *with, struct err *err) {
   struct run r = {.mask_of = NO_ID};
   struct kit *k = &r.k;
-  (void)result;
   kit_init(k, env, env->pass->name);
   kit_infer(k);
   kit_visit(k, with, visit);

@@ -68,8 +68,7 @@ bool attention_kv_heads(struct kit *k, uint32_t node) {
   if (heads[0] != heads[1] || !known_same(k, q.dims[1], v.dims[1]) ||
       !known_size(k, q.dims[1], &all))
     return false;
-  kit_site(k, node, "kv_heads");
-  kit_converted(k, node, "kv_heads");
+  kit_begin(k, node, "kv_heads");
   for (uint32_t i = 0; i < 2; i++) {
     const uint32_t before = kit_maker(k, kit_in(k, node, i + 1));
     edit_set_input(k->e, node, i + 1, x[i]);
@@ -129,14 +128,8 @@ static uint32_t packed(struct kit *k, const struct attention_packing *p) {
     in[i] = kit_in(k, p->rotary, i);
   in[0] = x;
   const struct edit_attr heads = {.name = "num_heads", .type = ATTR_INT, .i = p->heads};
-  const struct kit_new spec = {.op = OP_RotaryEmbedding,
-                               .in = in,
-                               .n_in = n,
-                               .attrs = &heads,
-                               .n_attrs = 1,
-                               .attrs_of = p->rotary,
-                               .as = NO_ID};
-  return kit_out(k, kit_put(k, &spec), 0);
+  return kit_make(k, OP_RotaryEmbedding, KIT_INPUTS(in, n), KIT_ATTRS(&heads, 1),
+                  KIT_ATTRS_OF(p->rotary));
 }
 
 // Does the target of the Reshape mean the same for [b, s, h*d] as for [b, s, h, d]?
@@ -183,23 +176,16 @@ bool attention_packed(struct kit *k, uint32_t node) {
   // ONNX Runtime before 1.25 computes that wrongly in float16.
   if (p[0].heads != p[1].heads && q.dtype != DTYPE_FLOAT) return false;
 
-  kit_site(k, node, "packed");
-  kit_converted(k, node, "packed");
+  kit_begin(k, node, "packed");
   uint32_t in[4];
   for (uint32_t i = 0; i < 3; i++)
     in[i] = packed(k, &p[i]);
   in[3] = kit_in(k, node, 3);
   const struct edit_attr heads[2] = {{.name = "q_num_heads", .type = ATTR_INT, .i = p[0].heads},
                                      {.name = "kv_num_heads", .type = ATTR_INT, .i = p[1].heads}};
-  struct kit_new spec = {.op = OP_Attention,
-                         .in = in,
-                         .n_in = in[3] == NO_ID ? 3 : 4,
-                         .attrs = heads,
-                         .n_attrs = 2,
-                         .attrs_of = node,
-                         .as = joins ? reshape : NO_ID,
-                         .n_out = 1};
-  const uint32_t made = kit_put(k, &spec);
+  const uint32_t made =
+      kit_replace(k, joins ? reshape : NO_ID, OP_Attention, KIT_INPUTS(in, in[3] == NO_ID ? 3 : 4),
+                  KIT_ATTRS(heads, 2), KIT_ATTRS_OF(node), KIT_OUTPUTS(1));
   if (!joins) edit_set_input(k->e, reshape, 0, kit_out(k, made, 0));
   kit_sweep(k, turn);
   return true;

@@ -9,6 +9,7 @@
 
 #include "known.h"
 #include "name_filter.h"
+#include "tables_free.h"
 
 struct opened {
   uint32_t node, at; // at: the operand that comes next
@@ -96,21 +97,15 @@ static void join(struct run *r, uint32_t node) {
     kit_sweep(k, r->taken_here[i]); // and with it what it takes in
 }
 
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
+static int run(struct pass_env *env, void *with, struct err *err) {
   struct run r = {.nodes = with};
-  (void)result;
   kit_init(&r.k, env, env->pass->name);
   kit_infer(&r.k);
   TABLE_ADD(&r, taken, r.k.m->n_nodes);
   kit_visit(&r.k, with, look);
   for (uint32_t i = 0; i < r.n_concats; i++)
     join(&r, r.concats[i]);
-  TABLE_FREE(&r, taken);
-  TABLE_FREE(&r, concats);
-  TABLE_FREE(&r, open);
-  TABLE_FREE(&r, list);
-  TABLE_FREE(&r, takers);
-  TABLE_FREE(&r, taken_here);
+  TABLES_FREE(&r, taken, concats, open, list, takers, taken_here);
   return kit_done(&r.k, err);
 }
 
@@ -119,8 +114,6 @@ const struct pass optimize_concat = {
     .summary = "merge nested Concats along one axis into one",
     .about = "Replaces a Concat of Concats along the same axis by one Concat of all inputs. The "
              "inner Concats must have no other users.",
-    .needs = "nothing",
-    .promises = "all outputs of the model are unchanged",
     .exactness = EXACTNESS_EXACT,
     NAME_FILTER_ALONE,
     .run = run,

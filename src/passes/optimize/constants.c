@@ -19,8 +19,7 @@ static bool can_move(struct kit *k, uint32_t node, uint32_t *tensor) {
 
 static void move(struct kit *k, uint32_t node, uint32_t tensor) {
   const uint32_t value = kit_out(k, node, 0), graph = k->m->nodes[node].graph;
-  kit_site(k, node, "constant");
-  kit_converted(k, node, "constant");
+  kit_begin(k, node, "constant");
   const struct span name = model_value_name(k->m, value);
   const struct span kept = span_of(arena_string(&k->site, name), name.n);
   const struct span wanted = kit_names_join(kept, "_node", &k->site);
@@ -38,9 +37,8 @@ static void visit(struct kit *k, uint32_t node) {
     move(k, node, tensor);
 }
 
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
+static int run(struct pass_env *env, void *with, struct err *err) {
   struct kit k;
-  (void)result;
   kit_init(&k, env, env->pass->name);
   kit_visit(&k, with, visit);
   return kit_done(&k, err);
@@ -53,8 +51,6 @@ const struct pass optimize_constants = {
     .summary = "turn Constant nodes into initializers",
     .about = "Replaces every Constant node by an initializer of its graph with the same name. "
              "Constants in functions, and those that are outputs, are left unchanged.",
-    .needs = "nothing",
-    .promises = "all outputs of the model are unchanged",
     .exactness = EXACTNESS_EXACT,
     NAME_FILTER_ALONE,
     .run = run,

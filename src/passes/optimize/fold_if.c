@@ -31,6 +31,7 @@
 
 #include "kit.h"
 #include "name_filter.h"
+#include "tables_free.h"
 #include "weights.h"
 
 #include <assert.h>
@@ -529,8 +530,7 @@ static bool fold_if(struct folder *f, uint32_t node) {
   begin(f);
   if (!put_down(f, root)) return false;
   const struct result *results = results_of(f, node, root, 0, UINT32_MAX, &n);
-  kit_site(k, node, why);
-  kit_converted(k, node, why);
+  kit_begin(k, node, why);
   inline_graph(f, node, root, results, n);
   return true;
 }
@@ -562,8 +562,7 @@ static bool one_trip(struct folder *f, uint32_t node, uint32_t body) {
   }
   if (!put_down(f, body)) return false;
   const struct result *results = results_of(f, node, body, 1, carried, &n);
-  kit_site(k, node, "one_trip");
-  kit_converted(k, node, "one_trip");
+  kit_begin(k, node, "one_trip");
   for (uint32_t i = 0; i < carried; i++)
     f->value_of[input_of(m, body, i + 2)] = kit_in(k, node, i + 2) + 1;
   const uint32_t trip = input_of(m, body, 0), goes_on = input_of(m, body, 1);
@@ -594,8 +593,7 @@ static bool no_trip(struct folder *f, uint32_t node) {
     if (to == NO_ID || kit_unused(k, to)) continue;
     results[n++] = (struct result){.to = to, .from = kit_in(k, node, i + 2)};
   }
-  kit_site(k, node, "no_trip");
-  kit_converted(k, node, "no_trip");
+  kit_begin(k, node, "no_trip");
   k->before = m->nodes[node].next;
   edit_remove_node(k->e, node);
   for (uint32_t i = 0; i < n; i++)
@@ -625,19 +623,14 @@ static void walk(struct folder *f, uint32_t graph) {
   }
 }
 
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
+static int run(struct pass_env *env, void *with, struct err *err) {
   struct folder f = {.nodes = with};
-  (void)result;
   kit_init(&f.k, env, env->pass->name);
   kit_infer(&f.k);
   name_filter_warn(&f.nodes, 1, env);
   for (uint32_t g = env->m->n_graphs; g-- > 0;)
     if (!(env->m->graphs[g].flags & GRAPH_DEAD) && !weights_in_training(env->m, g)) walk(&f, g);
-  TABLE_FREE(&f, steps);
-  TABLE_FREE(&f, stack);
-  TABLE_FREE(&f, value_of);
-  TABLE_FREE(&f, graph_of);
-  TABLE_FREE(&f, seen);
+  TABLES_FREE(&f, steps, stack, value_of, graph_of, seen);
   arena_free(&f.arena);
   return kit_done(&f.k, err);
 }
@@ -649,8 +642,6 @@ const struct pass optimize_fold_if = {
         "Replaces an If by one of its branches, if inference knows the condition or if a node "
         "after the If could not run with the other branch. Replaces a Loop that runs once by its "
         "body, and a Loop that never runs by the initial values that it carries.",
-    .needs = "nothing",
-    .promises = "all outputs of the model are unchanged",
     .exactness = EXACTNESS_EXACT,
     NAME_FILTER_ALONE,
     .run = run,

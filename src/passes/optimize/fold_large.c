@@ -23,9 +23,8 @@ static int read_limit(const struct pass_value *v, void *with, struct arena *a, s
   return err_hint(err, "a number of bytes, as 1MiB or 500K");
 }
 
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
+static int run(struct pass_env *env, void *with, struct err *err) {
   const struct fold_large_options *o = with;
-  (void)result;
   name_filter_warn(&(const struct name_filter *){&o->nodes}, 1, env);
   return rules_fold_constants(
       env, &(struct rules_fold_limits){.bytes = o->limit, .nodes = &o->nodes}, err);
@@ -48,8 +47,6 @@ const struct pass optimize_fold_large = {
              "is computed only if it is no larger than the constants it replaces. Operators of "
              "random numbers, operators with subgraphs, operators of other domains and "
              "DequantizeLinear are left unchanged.",
-    .needs = "nothing",
-    .promises = "all outputs of the model are unchanged",
     .exactness = EXACTNESS_EXACT,
     .loosest = EXACTNESS_ROUNDING,
     PASS_OPTIONS(options, fold_large_options),

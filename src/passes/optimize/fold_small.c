@@ -138,17 +138,11 @@ static void fold(struct kit *k, uint32_t node) {
   arena_reset(&k->site);
   if (!elements(k, node, dtype, &raw)) return;
   const uint32_t recipe = recipe_bytes(k->r, dtype, dims, rank, raw);
-  kit_site(k, node, "decided");
-  kit_converted(k, node, "decided");
+  kit_begin(k, node, "decided");
   if (kit_is_output(k, value))
     kit_replace(k, node, OP_Constant, KIT_TENSOR("value", recipe));
   else
     kit_bypass(k, node, kit_new_tensor(k, "decided", recipe));
-}
-
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
-  (void)result;
-  return kit_walk(env, with, fold, err);
 }
 
 const struct pass optimize_fold_small = {
@@ -158,9 +152,8 @@ const struct pass optimize_fold_small = {
     .about = "Replaces a node by a constant of at most 1024 elements, if inference knows every "
              "element: sizes of static dims, values computed from them, known conditions. Inputs "
              "with a default value are not constant.",
-    .needs = "nothing",
-    .promises = "all outputs of the model are unchanged",
     .exactness = EXACTNESS_EXACT,
     NAME_FILTER_ALONE,
-    .run = run,
+    .run = kit_run,
+    .visit = fold,
 };

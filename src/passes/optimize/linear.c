@@ -41,8 +41,7 @@ static void visit(struct kit *k, uint32_t node) {
   if (!kit_available(k, from, graph, node) || kit_may_be_left_out(k->m, from) ||
       (bias != NO_ID && kit_may_be_left_out(k->m, bias)))
     return;
-  kit_site(k, node, "rows");
-  kit_converted(k, node, "rows");
+  kit_begin(k, node, "rows");
   if (bias == NO_ID) {
     kit_replace(k, node, OP_MatMul, KIT_IN(from, weight));
   } else {
@@ -51,11 +50,6 @@ static void visit(struct kit *k, uint32_t node) {
     kit_replace(k, node, OP_Add, KIT_IN(y3, bias));
   }
   kit_sweep(k, gemm);
-}
-
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
-  (void)result;
-  return kit_walk(env, with, visit, err);
 }
 
 const struct pass optimize_linear = {
@@ -69,5 +63,6 @@ const struct pass optimize_linear = {
     .promises = "the same results up to rounding",
     .exactness = EXACTNESS_ROUNDING,
     NAME_FILTER_ALONE,
-    .run = run,
+    .run = kit_run,
+    .visit = visit,
 };

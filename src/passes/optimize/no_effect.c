@@ -101,8 +101,7 @@ static bool reshapes(struct kit *k, uint32_t node) {
       kit_opset(k, k->m->nodes[node].graph) < 5 ||
       !target(k, kit_in(k, node, 0), kit_out(k, node, 0), list, &n))
     return false;
-  kit_site(k, node, "moves_nothing");
-  kit_converted(k, node, "moves_nothing");
+  kit_begin(k, node, "moves_nothing");
   const uint32_t shape = kit_new_ints(k, "shape", list, n);
   kit_replace(k, node, OP_Reshape, KIT_IN(kit_in(k, node, 0), shape));
   return true;
@@ -117,14 +116,8 @@ static void visit(struct kit *k, uint32_t node) {
     reshapes(k, node);
     return;
   }
-  kit_site(k, node, "no_effect");
-  kit_converted(k, node, "no_effect");
+  kit_begin(k, node, "no_effect");
   kit_bypass(k, node, x);
-}
-
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
-  (void)result;
-  return kit_walk(env, with, visit, err);
 }
 
 const struct pass optimize_no_effect = {
@@ -134,9 +127,8 @@ const struct pass optimize_no_effect = {
         "Removes Expand, Reshape, Slice, Transpose, Pad, Tile, Concat, Split and similar nodes, "
         "if the inferred dims and small values show that they have no effect. A Transpose that "
         "only moves axes of length 1 becomes a Reshape.",
-    .needs = "nothing",
-    .promises = "all outputs of the model are unchanged",
     .exactness = EXACTNESS_EXACT,
     NAME_FILTER_ALONE,
-    .run = run,
+    .run = kit_run,
+    .visit = visit,
 };

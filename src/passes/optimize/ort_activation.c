@@ -97,20 +97,15 @@ static void merge(struct kit *k, uint32_t maker, uint32_t node, const struct act
         .name = "activation_params", .type = ATTR_FLOATS, .floats = params, .n = n};
   for (uint32_t i = 0; !conv && i < n; i++)
     attrs[n_attrs++] = (struct edit_attr){.name = a->as[i], .type = ATTR_FLOAT, .f = params[i]};
-  kit_site(k, node, "activation");
-  kit_converted(k, node, "activation");
+  kit_begin(k, node, "activation");
   kit_import(k, k->m->nodes[node].graph, "com.microsoft", 1);
-  kit_put(k, &(struct kit_new){.op = conv ? OP_ms_FusedConv : OP_ms_FusedGemm,
-                               .in = in,
-                               .n_in = n_in,
-                               .attrs = attrs,
-                               .n_attrs = n_attrs,
-                               .attrs_of = maker,
-                               .as = node});
+  kit_replace(k, node, conv ? OP_ms_FusedConv : OP_ms_FusedGemm, KIT_INPUTS(in, n_in),
+              KIT_ATTRS(attrs, n_attrs), KIT_ATTRS_OF(maker));
   kit_sweep(k, maker);
 }
 
-static void visit(struct kit *k, uint32_t node, enum op into) {
+static void visit(struct kit *k, uint32_t node) {
+  const enum op into = k->env->pass == &ort_fused_conv ? OP_Conv : OP_Gemm;
   const struct activation *a = activation_of(kit_op(k, node), into == OP_Conv);
   const uint32_t product = kit_in(k, node, 0), maker = kit_maker(k, product);
   float params[MOST];
@@ -125,24 +120,6 @@ static void visit(struct kit *k, uint32_t node, enum op into) {
   merge(k, maker, node, a, params, n);
 }
 
-static void visit_conv(struct kit *k, uint32_t node) {
-  visit(k, node, OP_Conv);
-}
-
-static void visit_gemm(struct kit *k, uint32_t node) {
-  visit(k, node, OP_Gemm);
-}
-
-static int run_conv(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
-  (void)result;
-  return kit_walk(env, with, visit_conv, err);
-}
-
-static int run_gemm(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
-  (void)result;
-  return kit_walk(env, with, visit_gemm, err);
-}
-
 const struct pass ort_fused_conv = {
     .name = "ort/fused-conv",
     .summary = "fuse a Conv and the activation after it",
@@ -152,7 +129,8 @@ const struct pass ort_fused_conv = {
     .promises = "the same results up to rounding",
     .exactness = EXACTNESS_ROUNDING,
     NAME_FILTER_ALONE,
-    .run = run_conv,
+    .run = kit_run,
+    .visit = visit,
 };
 
 const struct pass ort_fused_gemm = {
@@ -165,5 +143,6 @@ const struct pass ort_fused_gemm = {
     .promises = "the same results up to rounding",
     .exactness = EXACTNESS_ROUNDING,
     NAME_FILTER_ALONE,
-    .run = run_gemm,
+    .run = kit_run,
+    .visit = visit,
 };

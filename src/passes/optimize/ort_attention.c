@@ -293,23 +293,16 @@ static uint32_t attention(struct run *r, const struct plan *p, uint32_t as) {
   for (uint32_t i = 0; i < SLOTS; i++)
     in[i] = i < SIDES ? given(k, p, i) : NO_ID;
   in[MASK] = mask_for(r, p);
-  const struct kit_new spec = {.op = OP_ms_MultiHeadAttention,
-                               .in = in,
-                               .n_in = in[MASK] == NO_ID ? SIDES : SLOTS,
-                               .attrs = attrs,
-                               .n_attrs = 2,
-                               .attrs_of = NO_ID,
-                               .as = as,
-                               .n_out = 1};
-  const uint32_t node = kit_put(k, &spec);
+  const uint32_t node = kit_replace(k, as, OP_ms_MultiHeadAttention,
+                                    KIT_INPUTS(in, in[MASK] == NO_ID ? SIDES : SLOTS),
+                                    KIT_ATTRS(attrs, 2), KIT_OUTPUTS(1));
   *TABLE_PUSH(r, made) = node;
   return kit_out(k, node, 0);
 }
 
 static void fuse(struct run *r, uint32_t node, struct plan *p) {
   struct kit *k = &r->k;
-  kit_site(k, node, "attention");
-  kit_converted(k, node, "attention");
+  kit_begin(k, node, "attention");
   kit_import(k, k->graph, "com.microsoft", 1);
   if (p->joins && !p->guards) {
     attention(r, p, p->reshape);
@@ -378,8 +371,7 @@ static uint32_t take_biases(struct kit *k, uint32_t node) {
   uint32_t adds[SIDES];
   for (uint32_t i = 0; i < SIDES; i++)
     adds[i] = kit_maker(k, kit_in(k, node, i));
-  kit_site(k, node, "biases");
-  kit_converted(k, node, "biases");
+  kit_begin(k, node, "biases");
   for (uint32_t i = 0; i < SLOTS; i++)
     in[i] = i < SIDES ? rest[i] : kit_in(k, node, i);
   in[BIAS] = joined(k, "bias", bias, 0);
@@ -403,14 +395,8 @@ static void make_attention(struct kit *k, uint32_t node, uint32_t in[SLOTS],
   const struct edit_attr wide = {
       .name = "qkv_hidden_sizes", .type = ATTR_INTS, .ints = sizes, .n = SIDES};
   in[MASK] = kit_in(k, node, MASK);
-  kit_put(k, &(struct kit_new){.op = OP_ms_Attention,
-                               .in = in,
-                               .n_in = in[MASK] == NO_ID ? 3 : SLOTS,
-                               .attrs = &wide,
-                               .n_attrs = sizes[V] != sizes[K],
-                               .attrs_of = node,
-                               .as = node,
-                               .n_out = 1});
+  kit_replace(k, node, OP_ms_Attention, KIT_INPUTS(in, in[MASK] == NO_ID ? 3 : SLOTS),
+              KIT_ATTRS(&wide, sizes[V] != sizes[K]), KIT_ATTRS_OF(node), KIT_OUTPUTS(1));
 }
 
 // MatMuls of one value by constants before all three sides: Attention.
@@ -432,8 +418,7 @@ static void take_weights(struct kit *k, uint32_t node) {
   if (!known_dims(k, in[0], &x) || x.rank != 3 || sizes[Q] != sizes[K] ||
       !kit_available(k, in[0], k->m->nodes[node].graph, node))
     return;
-  kit_site(k, node, "weights");
-  kit_converted(k, node, "weights");
+  kit_begin(k, node, "weights");
   in[1] = joined(k, "weights", weights, 1);
   in[2] = kit_in(k, node, BIAS) != NO_ID ? kit_in(k, node, BIAS) : zeros(k, all);
   make_attention(k, node, in, sizes);
@@ -476,8 +461,7 @@ static void take_product(struct kit *k, uint32_t node) {
     if (in[i] != NO_ID && (!kit_available(k, in[i], k->m->nodes[node].graph, node) ||
                            kit_may_be_left_out(k->m, in[i])))
       return;
-  kit_site(k, node, "weights");
-  kit_converted(k, node, "weights");
+  kit_begin(k, node, "weights");
   if (in[2] == NO_ID) in[2] = zeros(k, all);
   make_attention(k, node, in, sizes);
   kit_sweep(k, split);
@@ -504,10 +488,9 @@ static void visit(struct kit *k, uint32_t node) {
     *TABLE_PUSH(r, made) = node;
 }
 
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
+static int run(struct pass_env *env, void *with, struct err *err) {
   struct run r = {.mask_of = NO_ID};
   struct kit *k = &r.k;
-  (void)result;
   kit_init(k, env, env->pass->name);
   kit_infer(k);
   kit_visit(k, with, visit);

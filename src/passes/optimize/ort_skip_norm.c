@@ -213,8 +213,7 @@ static void merge(struct kit *k, const struct norm *norm, uint32_t add) {
   uint32_t in[5], n_in = 0, x = kit_in(k, add, 0), y = kit_in(k, add, 1), rest, vector = NO_ID,
                   adds = NO_ID;
   known_dims(k, norm->x, &t);
-  kit_site(k, norm->root, "sum");
-  kit_converted(k, norm->root, "sum");
+  kit_begin(k, norm->root, "sum");
   kit_import(k, k->m->nodes[add].graph, "com.microsoft", 1);
   if ((adds = with_vector(k, x, add, &t, &rest, &vector)) != NO_ID)
     x = rest;
@@ -270,11 +269,6 @@ static void visit(struct kit *k, uint32_t node) {
   merge(k, &norm, add);
 }
 
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
-  (void)result;
-  return kit_walk(env, with, visit, err);
-}
-
 const struct pass ort_skip_layer_norm = {
     .name = "ort/skip-layer-norm",
     .summary = "fuse an Add and the LayerNormalization or RMSNormalization after it",
@@ -287,5 +281,6 @@ const struct pass ort_skip_layer_norm = {
     .promises = "the same results up to rounding",
     .exactness = EXACTNESS_ROUNDING,
     NAME_FILTER_ALONE,
-    .run = run,
+    .run = kit_run,
+    .visit = visit,
 };

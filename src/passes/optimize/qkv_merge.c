@@ -165,10 +165,9 @@ static void visit(struct kit *k, const struct name_filter *nodes, uint32_t node,
     kit_skipped(k, g.list[i].matmul, why);
 }
 
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
+static int run(struct pass_env *env, void *with, struct err *err) {
   struct run r = {.nodes = with};
   struct kit *k = &r.k;
-  (void)result;
   kit_init(k, env, env->pass->name);
   kit_infer(k);
   kit_visit(k, with, gather);
@@ -189,7 +188,6 @@ const struct pass optimize_qkv_merge = {
     .about = "Joins the weights of MatMuls that multiply the same value, and the biases added "
              "after them, and splits the result, if this saves nodes. Weights with other users "
              "are left unchanged.",
-    .needs = "nothing",
     .promises = "all outputs of the model are the same up to rounding",
     .exactness = EXACTNESS_ROUNDING,
     NAME_FILTER_ALONE,

@@ -409,9 +409,7 @@ static uint32_t again(struct kit *k, uint32_t node, uint32_t value) {
   uint32_t in[2];
   for (uint32_t i = 0; i < 2; i++)
     in[i] = kit_in(k, node, i) == old ? value : kit_in(k, node, i);
-  const struct kit_new spec = {
-      .op = kit_op(k, node), .in = in, .n_in = n, .attrs_of = node, .as = NO_ID};
-  return kit_out(k, kit_put(k, &spec), 0);
+  return kit_make(k, kit_op(k, node), KIT_INPUTS(in, n), KIT_ATTRS_OF(node));
 }
 
 static uint32_t remembered(struct run *r, const struct cache *c, dim_id batch, uint32_t node) {
@@ -460,27 +458,21 @@ static void fuse(struct run *r, uint32_t node, const struct found *f, const dim_
   struct kit *k = &r->k;
   uint32_t makers[2], in[4] = {f->x, NO_ID, NO_ID, NO_ID};
   const int64_t first = 0;
-  kit_site(k, node, "rotary");
-  kit_converted(k, node, "rotary");
+  kit_begin(k, node, "rotary");
   for (uint32_t i = 0; i < 2; i++)
     makers[i] = kit_maker(k, kit_in(k, node, i));
   in[r->foreign ? 2 : 1] = half_for(r, &f->cos, f, batch[0]);
   in[r->foreign ? 3 : 2] = half_for(r, &f->sin, f, batch[1]);
   // ONNX Runtime before 1.24 wants the heads where only a part is turned.
   struct edit_attr heads = {.name = "num_heads", .type = ATTR_INT};
-  const struct kit_new spec = {.op = r->foreign ? OP_ms_RotaryEmbedding : OP_RotaryEmbedding,
-                               .in = in,
-                               .n_in = r->foreign ? 4 : 3,
-                               .attrs = &heads,
-                               .n_attrs = !r->foreign && known_size(k, f->type.dims[1], &heads.i),
-                               .attrs_of = NO_ID,
-                               .as = node,
-                               .n_out = 1};
   if (r->foreign) {
     in[1] = kit_new_ints(k, "position", &first, 1);
     kit_import(k, k->graph, "com.microsoft", 1);
   }
-  kit_put(k, &spec);
+  kit_replace(k, node, r->foreign ? OP_ms_RotaryEmbedding : OP_RotaryEmbedding,
+              KIT_INPUTS(in, r->foreign ? 4 : 3),
+              KIT_ATTRS(&heads, !r->foreign && known_size(k, f->type.dims[1], &heads.i)),
+              KIT_OUTPUTS(1));
   for (uint32_t i = 0; i < 2; i++)
     kit_sweep(k, makers[i]);
 }
@@ -508,19 +500,11 @@ static bool widen(struct kit *k, uint32_t node) {
   if (n > 4) return false;
   for (uint32_t i = 0; i < n; i++)
     in[i] = i == 0 ? a.of : kit_in(k, rotary, i);
-  kit_site(k, node, "partial");
-  kit_converted(k, node, "partial");
+  kit_begin(k, node, "partial");
   const uint32_t rest = kit_maker(k, kit_in(k, node, 1));
   const struct edit_attr part = {.name = "rotary_embedding_dim", .type = ATTR_INT, .i = a.n};
-  const struct kit_new spec = {.op = OP_RotaryEmbedding,
-                               .in = in,
-                               .n_in = n,
-                               .attrs = &part,
-                               .n_attrs = 1,
-                               .attrs_of = rotary,
-                               .as = node,
-                               .n_out = 1};
-  kit_put(k, &spec);
+  kit_replace(k, node, OP_RotaryEmbedding, KIT_INPUTS(in, n), KIT_ATTRS(&part, 1),
+              KIT_ATTRS_OF(rotary), KIT_OUTPUTS(1));
   kit_sweep(k, rotary);
   if (!(k->m->nodes[rest].flags & NODE_DEAD)) kit_sweep(k, rest);
   return true;
@@ -563,25 +547,13 @@ static void visit(struct kit *k, uint32_t node) {
     fuse(r, node, &f, batch);
 }
 
-static int walk(struct pass_env *env, const struct name_filter *nodes, bool foreign,
-                struct err *err) {
-  struct run r = {.foreign = foreign};
+static int run(struct pass_env *env, void *with, struct err *err) {
+  struct run r = {.foreign = env->pass == &ort_rotary};
   kit_init(&r.k, env, env->pass->name);
   kit_infer(&r.k);
-  kit_visit(&r.k, nodes, visit);
+  kit_visit(&r.k, with, visit);
   TABLE_FREE(&r, halves);
   return kit_done(&r.k, err);
-}
-
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
-  (void)result;
-  return walk(env, with, false, err);
-}
-
-static int run_foreign(struct pass_env *env, void *with, struct pass_result *result,
-                       struct err *err) {
-  (void)result;
-  return walk(env, with, true, err);
 }
 
 const struct pass optimize_rotary = {
@@ -608,5 +580,5 @@ const struct pass ort_rotary = {
     .promises = "the same results up to rounding",
     .exactness = EXACTNESS_ROUNDING,
     NAME_FILTER_ALONE,
-    .run = run_foreign,
+    .run = run,
 };

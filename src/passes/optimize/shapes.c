@@ -379,8 +379,7 @@ static bool take_same(struct shaper *s, uint32_t node, const struct small *x) {
   const uint32_t other = find_list(s, x, node, kit_out(k, node, 0));
   if (other == NO_ID || kit_may_be_left_out(k->m, other) || !kit_can_bypass(k, node, other))
     return false;
-  kit_site(k, node, "same");
-  kit_converted(k, node, "same");
+  kit_begin(k, node, "same");
   kit_bypass(k, node, other);
   return true;
 }
@@ -393,8 +392,7 @@ static bool take_part(struct shaper *s, uint32_t node, const struct small *x) {
     return false;
   const uint32_t value = find_dims(s, x->list, x->n, node, &axis);
   if (value == NO_ID) return false;
-  kit_site(k, node, "part");
-  kit_converted(k, node, "part");
+  kit_begin(k, node, "part");
   const uint32_t n_in = kit_n_in(k, node);
   uint32_t makers[MOST], n = 0;
   for (uint32_t i = 0; i < n_in && n < MOST; i++)
@@ -436,14 +434,14 @@ static void walk(struct shaper *s, uint32_t graph) {
   }
 }
 
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
+static int run(struct pass_env *env, void *with, struct err *err) {
   struct shaper s = {.nodes = with};
   kit_init(&s.k, env, env->pass->name);
   kit_infer(&s.k);
   name_filter_warn(&s.nodes, 1, env);
   for (uint32_t g = 0; kit_graph(&s.k, &g); g++)
     walk(&s, g);
-  result->held_back = s.held_back;
+  env->result->held_back = s.held_back;
   TABLE_FREE(&s, places);
   TABLE_FREE(&s, filled);
   value_set_free(&s.lists);
@@ -458,8 +456,6 @@ const struct pass optimize_shapes = {
         "except those that the target copies from the input, and one more for a Reshape (-1). "
         "Merges small values with the same elements. Reads neighboring dims of a value with one "
         "Shape with start and end (from opset 15).",
-    .needs = "nothing",
-    .promises = "all outputs of the model are unchanged",
     .exactness = EXACTNESS_EXACT,
     .loosest = EXACTNESS_ZERO,
     NAME_FILTER_ALONE,

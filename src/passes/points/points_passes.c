@@ -14,11 +14,9 @@ static int refuse(struct pass_env *env, const struct err *why, struct err *err) 
   return -1;
 }
 
-static int run_checker(struct pass_env *env, void *options, struct pass_result *result,
-                       struct err *err) {
+static int run_checker(struct pass_env *env, void *options, struct err *err) {
   struct err flaw = {0}, why = {0};
   (void)options;
-  (void)result;
   int rc = check_structure(env->m, NULL, NULL, &flaw);
   if (rc == 0) rc = check_operators(env->m, NULL, &flaw);
   if (rc == 0 && env->types) rc = check_dtypes(env->m, env->types, NULL, &flaw);
@@ -28,12 +26,8 @@ static int run_checker(struct pass_env *env, void *options, struct pass_result *
   return refuse(env, &why, err);
 }
 
-static int run_mark(struct pass_env *env, void *options, struct pass_result *result,
-                    struct err *err) {
-  (void)env;
-  (void)options;
-  (void)result;
-  (void)err;
+static int run_mark(struct pass_env *env, void *options, struct err *err) {
+  (void)env, (void)options, (void)err;
   return 0;
 }
 
@@ -44,7 +38,6 @@ static const struct pass checker = {
         "Checks the output of the passes before it as 'weir check' does: names, order, operators "
         "and their versions, numbers of inputs and outputs, attributes and types. If there is an "
         "error, the run ends and nothing is written.",
-    .needs = "nothing",
     .promises = "the model is unchanged",
     .exactness = EXACTNESS_EXACT,
     .run = run_checker,

@@ -4,6 +4,21 @@
 
 #include <assert.h>
 
+static void write_field(struct json_out *j, const struct answer_field *f, const void *at) {
+  switch (f->kind) {
+  case ANSWER_COUNT: json_put_uint(j, f->name, *(const uint64_t *)at); break;
+  case ANSWER_NUMBER: json_put_double(j, f->name, *(const double *)at); break;
+  case ANSWER_TRUTH: json_put_bool(j, f->name, *(const bool *)at); break;
+  }
+}
+
+static bool read_field(const struct json_value *line, const struct answer_field *f, void *at) {
+  const struct json_value *v = json_get(line, f->name);
+  return f->kind == ANSWER_COUNT    ? json_as_uint(v, at)
+         : f->kind == ANSWER_NUMBER ? json_as_double(v, at)
+                                    : json_as_bool(v, at);
+}
+
 void answers_write(const struct answer_form *form, struct json_out *j, struct edits *e,
                    const uint32_t *of, uint32_t n, const void *rows) {
   for (uint32_t i = 0; i < n; i++) {
@@ -14,7 +29,10 @@ void answers_write(const struct answer_form *form, struct json_out *j, struct ed
       json_key(j, "by");
       edit_artifact_recipe(e, j, of[2 * i + 1]);
     }
-    form->write(j, (const uint8_t *)rows + i * form->row_bytes);
+    const uint8_t *row = (const uint8_t *)rows + i * form->row_bytes;
+    for (uint32_t f = 0; f < form->n_fields; f++)
+      write_field(j, &form->fields[f], row + form->fields[f].at);
+    if (form->write) form->write(j, row);
     json_end_object(j);
     json_newline(j);
   }
@@ -39,7 +57,10 @@ bool answers_read(const struct answer_form *form, struct span text, uint32_t n, 
     struct json_value *v =
         next_line(&text, &line) ? json_parse(line, "artifact", &malformed) : NULL;
     memset(row, 0, form->row_bytes);
-    whole = v && form->read(v, row);
+    whole = v != NULL;
+    for (uint32_t f = 0; f < form->n_fields && whole; f++)
+      whole = read_field(v, &form->fields[f], row + form->fields[f].at);
+    if (whole && form->read) whole = form->read(v, row);
     if (rows && whole) memcpy((uint8_t *)rows + i * form->row_bytes, row, form->row_bytes);
     if (v) json_free(v);
   }

@@ -20,16 +20,29 @@
 
 enum { ANSWER_ROW_MAX = 256 };
 
-// How a line is written and read: its members behind "of", and a struct of row_bytes.
+// A member of a line, and of the struct that is read of it: a uint64_t, a double, a bool.
+enum answer_kind { ANSWER_COUNT, ANSWER_NUMBER, ANSWER_TRUTH };
+struct answer_field {
+  const char *name;
+  enum answer_kind kind;
+  size_t at;
+};
+#define ANSWER_FIELD(type, kind, member)                                                           \
+  { #member, kind, offsetof(struct type, member) }
+
+// How a line is written and read: its members behind "of", and a struct of row_bytes. What fields cannot say does `write`, and
+// `read`, which is false if a member is missing; else NULL.
 struct answer_form {
+  const struct answer_field *fields;
+  uint32_t n_fields;
   void (*write)(struct json_out *j, const void *row);
-  bool (*read)(const struct json_value *line, void *row); // false: a member is missing
+  bool (*read)(const struct json_value *line, void *row);
   size_t row_bytes;
   // A question is two recipes: lists of n questions are twice as long, and a line has "by" behind "of".
   bool pairs;
 };
 
-// The lines behind the head: what was found of n recipes.
+// The lines behind the head: what was found of n questions.
 void answers_write(const struct answer_form *form, struct json_out *j, struct edits *e,
                    const uint32_t *of, uint32_t n, const void *rows);
 // All of a text, with its head. False if it does not hold n answers; `rows` may be NULL.

@@ -11,8 +11,8 @@
 #ifndef WEIR_FINDINGS_H
 #define WEIR_FINDINGS_H
 
+#include "answers.h"
 #include "tensor_stats.h"
-#include "pass.h"
 
 #define FINDINGS_STAGE "facts"
 #define FINDINGS_STAGE_MULTIPLES "multiples"
@@ -20,10 +20,7 @@
 // Of n recipes of plain numbers (dtype.h), in their order: asks env->ask, which must not be NULL.
 int findings_ask(const struct pass_env *env, const uint32_t *of, uint32_t n, bool multiples,
                  struct tensor_stats *out, struct err *err);
-// The lines behind the head.
-void findings_write(struct json_out *j, struct edits *e, const uint32_t *of, uint32_t n,
-                    bool multiples, const struct tensor_stats *facts);
-// All of a text, with its head. False if it does not hold n answers; `out` may be NULL.
-bool findings_read(struct span text, uint32_t n, bool multiples, struct tensor_stats *out);
+// Of a struct tensor_stats: of "facts", and of "multiples".
+extern const struct answer_form findings_forms[2];
 
 #endif

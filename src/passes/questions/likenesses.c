@@ -2,8 +2,6 @@
 // caller's (pass_env.ask): here is what both sides must agree on.
 #include "likenesses.h"
 
-#include "answers.h"
-
 static void write_likeness(struct json_out *j, const void *row) {
   const struct content_hash *x = row;
   json_put_hex(j, "sample", x->sample, DIGEST_BYTES);
@@ -22,19 +20,5 @@ static bool read_likeness(const struct json_value *v, void *row) {
          (!x->whole || read_digest(json_get(v, "all"), x->all));
 }
 
-static const struct answer_form form = {
+const struct answer_form likenesses_form = {
     .write = write_likeness, .read = read_likeness, .row_bytes = sizeof(struct content_hash)};
-
-void likenesses_write(struct json_out *j, struct edits *e, const uint32_t *of, uint32_t n,
-                      const struct content_hash *likenesses) {
-  answers_write(&form, j, e, of, n, likenesses);
-}
-
-bool likenesses_read(struct span text, uint32_t n, struct content_hash *out) {
-  return answers_read(&form, text, n, out);
-}
-
-int likenesses_ask(const struct pass_env *env, const uint32_t *of, uint32_t n,
-                   struct content_hash *out, struct err *err) {
-  return answers_ask(&form, env, LIKENESSES_STAGE, of, n, out, err);
-}

@@ -10,18 +10,11 @@
 #ifndef WEIR_LIKENESSES_H
 #define WEIR_LIKENESSES_H
 
+#include "answers.h"
 #include "content_hash.h"
-#include "pass.h"
 
 #define LIKENESSES_STAGE "equal"
 
-// Of n recipes, in their order: asks env->ask, which must not be NULL.
-int likenesses_ask(const struct pass_env *env, const uint32_t *of, uint32_t n,
-                   struct content_hash *out, struct err *err);
-// The lines behind the head.
-void likenesses_write(struct json_out *j, struct edits *e, const uint32_t *of, uint32_t n,
-                      const struct content_hash *likenesses);
-// All of a text, with its head. False if it does not hold n answers; `out` may be NULL.
-bool likenesses_read(struct span text, uint32_t n, struct content_hash *out);
+extern const struct answer_form likenesses_form; // of a struct content_hash for each recipe
 
 #endif

@@ -2,38 +2,15 @@
 // the caller's (pass_env.ask): here is what both sides must agree on.
 #include "measured.h"
 
-#include "answers.h"
 #include "figures.h"
 
-static void write_figures(struct json_out *j, const void *row) {
-  const struct figures *f = row;
-  json_put_uint(j, "elements", f->elements);
-  json_put_uint(j, "nonfinite", f->nonfinite);
-  json_put_double(j, "vv", f->vv);
-  json_put_double(j, "ee", f->ee);
-  json_put_double(j, "ve", f->ve);
-  json_put_double(j, "max_error", f->max_error);
-}
-
-static bool read_figures(const struct json_value *v, void *row) {
-  struct figures *f = row;
-  return json_as_uint(json_get(v, "elements"), &f->elements) &&
-         json_as_uint(json_get(v, "nonfinite"), &f->nonfinite) &&
-         json_as_double(json_get(v, "vv"), &f->vv) && json_as_double(json_get(v, "ee"), &f->ee) &&
-         json_as_double(json_get(v, "ve"), &f->ve) &&
-         json_as_double(json_get(v, "max_error"), &f->max_error);
-}
-
-static const struct answer_form form = {.write = write_figures, .read = read_figures, .row_bytes = sizeof(struct figures)};
-
-void measured_write(struct json_out *j, struct edits *e, const uint32_t *codes, uint32_t n,
-                    const struct figures *figures) {
-  answers_write(&form, j, e, codes, n, figures);
-}
-
-bool measured_read(struct span text, uint32_t n, struct figures *figures) {
-  return answers_read(&form, text, n, figures);
-}
+static const struct answer_field fields[] = {
+    ANSWER_FIELD(figures, ANSWER_COUNT, elements), ANSWER_FIELD(figures, ANSWER_COUNT, nonfinite),
+    ANSWER_FIELD(figures, ANSWER_NUMBER, vv),      ANSWER_FIELD(figures, ANSWER_NUMBER, ee),
+    ANSWER_FIELD(figures, ANSWER_NUMBER, ve),      ANSWER_FIELD(figures, ANSWER_NUMBER, max_error)};
+const struct answer_form measured_form = {.fields = fields,
+                                          .n_fields = sizeof fields / sizeof *fields,
+                                          .row_bytes = sizeof(struct figures)};
 
 // That which answers questions about all of these.
 static const char *stage_for(const struct recipes *r, const uint32_t *codes, uint32_t n) {
@@ -49,5 +26,5 @@ static const char *stage_for(const struct recipes *r, const uint32_t *codes, uin
 
 int measured_ask(const struct pass_env *env, const uint32_t *codes, uint32_t n, struct figures *out,
                  struct err *err) {
-  return answers_ask(&form, env, stage_for(env->edits->r, codes, n), codes, n, out, err);
+  return answers_ask(&measured_form, env, stage_for(env->edits->r, codes, n), codes, n, out, err);
 }

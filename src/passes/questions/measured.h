@@ -10,7 +10,7 @@
 #ifndef WEIR_MEASURED_H
 #define WEIR_MEASURED_H
 
-#include "pass.h"
+#include "answers.h"
 
 // Version 0.1.0 measured all formats as "measure". Those that keep the operand's layout (QDQ, GATHER)
 // have figures that differ from its in the last digits since then, and are asked for as "figures": so
@@ -22,10 +22,6 @@
 // with an axis), in their order: asks env->ask, which must not be NULL.
 int measured_ask(const struct pass_env *env, const uint32_t *codes, uint32_t n, struct figures *out,
                  struct err *err);
-// The lines behind the head.
-void measured_write(struct json_out *j, struct edits *e, const uint32_t *codes, uint32_t n,
-                    const struct figures *figures);
-// All of a text, with its head. False if it does not hold n answers; `figures` may be NULL.
-bool measured_read(struct span text, uint32_t n, struct figures *figures);
+extern const struct answer_form measured_form; // of a struct figures
 
 #endif

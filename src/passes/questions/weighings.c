@@ -2,43 +2,18 @@
 // sides must agree on.
 #include "weighings.h"
 
-#include "answers.h"
 #include "second_moments.h"
 
-static void write_weighed(struct json_out *j, const void *row) {
-  const struct output_error *w = row;
-  json_put_double(j, "signal", w->signal);
-  json_put_double(j, "error", w->error);
-  json_put_double(j, "plain", w->plain);
-  json_put_uint(j, "nonfinite", w->nonfinite);
-}
-
-static bool read_weighed(const struct json_value *v, void *row) {
-  struct output_error *w = row;
-  return json_as_double(json_get(v, "signal"), &w->signal) &&
-         json_as_double(json_get(v, "error"), &w->error) &&
-         json_as_double(json_get(v, "plain"), &w->plain) &&
-         json_as_uint(json_get(v, "nonfinite"), &w->nonfinite);
-}
-
-static const struct answer_form form = {.write = write_weighed,
-                                        .read = read_weighed,
-                                        .row_bytes = sizeof(struct output_error),
-                                        .pairs = true};
-
-void weighings_write(struct json_out *j, struct edits *e, const uint32_t *of, uint32_t n,
-                     const struct output_error *rows) {
-  answers_write(&form, j, e, of, n, rows);
-}
-
-bool weighings_read(struct span text, uint32_t n, struct output_error *out) {
-  return answers_read(&form, text, n, out);
-}
-
-int weighings_ask(const struct pass_env *env, const uint32_t *of, uint32_t n,
-                  struct output_error *out, struct err *err) {
-  return answers_ask(&form, env, WEIGHINGS_STAGE, of, n, out, err);
-}
+static const struct answer_field fields[] = {
+    ANSWER_FIELD(output_error, ANSWER_NUMBER, signal),
+    ANSWER_FIELD(output_error, ANSWER_NUMBER, error),
+    ANSWER_FIELD(output_error, ANSWER_NUMBER, plain),
+    ANSWER_FIELD(output_error, ANSWER_COUNT, nonfinite),
+};
+const struct answer_form weighings_form = {.fields = fields,
+                                           .n_fields = sizeof fields / sizeof *fields,
+                                           .row_bytes = sizeof(struct output_error),
+                                           .pairs = true};
 
 // ---- what errors are weighed by ----------------------------------------------------------------
 

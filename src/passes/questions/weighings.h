@@ -8,19 +8,12 @@
 #ifndef WEIR_WEIGHINGS_H
 #define WEIR_WEIGHINGS_H
 
-#include "pass.h"
+#include "answers.h"
 #include "output_error.h"
 
 #define WEIGHINGS_STAGE "weighed"
 
-// Of n pairs: of[2 * i] and of[2 * i + 1]. Asks env->ask, which must not be NULL.
-int weighings_ask(const struct pass_env *env, const uint32_t *of, uint32_t n,
-                  struct output_error *out, struct err *err);
-// The lines behind the head.
-void weighings_write(struct json_out *j, struct edits *e, const uint32_t *of, uint32_t n,
-                     const struct output_error *rows);
-// All of a text, with its head. False if it does not hold n answers; `out` may be NULL.
-bool weighings_read(struct span text, uint32_t n, struct output_error *out);
+extern const struct answer_form weighings_form; // of a struct output_error for each pair
 
 // What errors are weighed by, with the dims that say which of `rank` axes of the weight is multiplied (measure_weighed.h):
 // second moments of k columns that lie from byte `at` of a file on; squares of the mean magnitudes of k channels; nothing.

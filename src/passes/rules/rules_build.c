@@ -432,14 +432,9 @@ static void make(struct rules_run *run, struct rules_term *t, uint32_t as) {
   const struct kit_op_row *row = kit_op_row(t->op);
   if (row->domain != KIT_ONNX)
     kit_import(k, run->graph, kit_domain_name((enum kit_domain)row->domain), 1);
-  const uint32_t node = kit_put(k, &(struct kit_new){.op = t->op,
-                                                     .in = in,
-                                                     .n_in = t->n_args,
-                                                     .attrs = t->attrs,
-                                                     .n_attrs = t->n_attrs,
-                                                     .attrs_of = t->attrs_of,
-                                                     .as = as,
-                                                     .n_out = 1});
+  const uint32_t node =
+      kit_replace(k, as, t->op, KIT_INPUTS(in, t->n_args), KIT_ATTRS(t->attrs, t->n_attrs),
+                  KIT_ATTRS_OF(t->attrs_of), KIT_OUTPUTS(1));
   t->value = kit_out(k, node, 0);
   // An old output keeps what is known of it.
   struct model_type known;
@@ -493,19 +488,14 @@ bool rules_place(struct rules_run *run, const struct rules_value *result) {
   const char *pass =
       b->passes[rules_cell(run, (uint16_t)(RULES_COLUMN | (run->rule->n_columns - 1)))].name;
   k->pass = pass; // the site and the edits are this rule's
-  kit_site(k, root, pass);
-  kit_converted(k, root, pass);
+  kit_begin(k, root, pass);
   if (node) {
     make_needed(run, result->id, root);
   } else {
     if (constant) make_needed(run, result->id, NO_ID);
     const uint32_t value = value_of(run, result);
     if (bypass) bypass = kit_bypass(k, root, value);
-    if (!bypass) {
-      const struct kit_new identity = {
-          .op = OP_Identity, .in = &value, .n_in = 1, .attrs_of = NO_ID, .as = root, .n_out = 1};
-      kit_put(k, &identity);
-    }
+    if (!bypass) kit_replace(k, root, OP_Identity, KIT_IN(value), KIT_OUTPUTS(1));
   }
   for (uint32_t i = 1; i < run->n_nodes; i++)
     if (run->nodes[i] != NO_ID && !(k->m->nodes[run->nodes[i]].flags & NODE_DEAD))

@@ -10,6 +10,7 @@
 #include "rules_inside.h"
 
 #include "infer.h"
+#include "tables_free.h"
 
 enum { SPLIT_PARTS = 1024 };
 
@@ -108,8 +109,7 @@ static uint32_t new_constant(struct kit *k, uint32_t recipe, uint32_t weight) {
 }
 
 static void note(struct kit *k, uint32_t node) {
-  kit_site(k, node, "constant");
-  kit_converted(k, node, "constant");
+  kit_begin(k, node, "constant");
 }
 
 static void fold_one(struct rules_run *run, const struct rules_fold_limits *limits, uint32_t node,
@@ -226,12 +226,7 @@ int rules_fold_constants(struct pass_env *env, const struct rules_fold_limits *l
     }
   }
   if (facts != env->infer) infer_free(facts);
-  TABLE_FREE(&run, sizes);
-  TABLE_FREE(&run, fact_of);
-  TABLE_FREE(&run, facts);
-  TABLE_FREE(&run, wanted);
-  TABLE_FREE(&run, asking);
-  TABLE_FREE(&run, terms);
+  TABLES_FREE(&run, sizes, fact_of, facts, wanted, asking, terms);
   arena_free(&run.match);
   arena_free(&run.lists);
   return kit_done(&run.k, err);

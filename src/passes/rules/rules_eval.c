@@ -9,7 +9,7 @@
 // Programs have no jumps back but those of FOR, which runs once for each operand of a node, and
 // programs come from the compiler, which checked kinds: an operand of the wrong kind is one whose
 // value is absent or unknown, and gives UNKNOWN.
-#include "rules_inside.h"
+#include "rules_functions.h"
 
 #include <assert.h>
 
@@ -207,6 +207,11 @@ static struct rules_value literal(const struct rules_literal *l) {
 }
 
 struct rules_value rules_eval(struct rules_run *run, uint32_t program) {
+  static struct rules_value (*const functions[])(struct rules_run *, const struct rules_value *) = {
+#define RULES_FUNCTION(name, arguments, result) rules_call_##name,
+#include "rules_functions.def"
+#undef RULES_FUNCTION
+  };
   struct machine m; // the stack is not cleared: it is large, and this is called often
   m.run = run, m.stack = m.small, m.n = 0, m.room = STACK, m.turn = 0;
   const struct rules_book *b = run->book;
@@ -232,8 +237,9 @@ struct rules_value rules_eval(struct rules_run *run, uint32_t program) {
     case RULES_E_FIELD: push(&m, run->registers[w[1]].each[w[2]]), w += 3; break;
     case RULES_E_LIST: push(&m, list_of(&m, w[1])), w += 2; break;
     case RULES_E_CALL:
-      m.n -= w[2];
-      x = rules_call(run, w[1], m.stack + m.n, w[2]);
+      push(&m, (struct rules_value){.kind = RULES_MARK});
+      m.n -= w[2] + 1u;
+      x = functions[w[1]](run, m.stack + m.n);
       push(&m, x), w += 3;
       break;
     case RULES_E_NOT:

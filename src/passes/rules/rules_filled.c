@@ -61,8 +61,7 @@ static bool as_number(struct rules_run *run, uint32_t node, struct rules_term *t
 }
 
 static bool note(struct kit *k, uint32_t node) {
-  kit_site(k, node, "filled");
-  kit_converted(k, node, "filled");
+  kit_begin(k, node, "filled");
   return true;
 }
 

@@ -108,14 +108,10 @@ static struct rules_value of_all(struct rules_run *run, const struct rules_value
   return rules_new_const(run, t.dtype, t.dims, t.rank, span_of(raw, (size_t)bytes));
 }
 
-struct rules_value rules_call_least_sum(struct rules_run *run, const struct rules_value *a,
-                                        uint32_t n) {
-  (void)n;
+struct rules_value rules_call_least_sum(struct rules_run *run, const struct rules_value *a) {
   return of_all(run, a, sum_reaches, -(double)INFINITY);
 }
 
-struct rules_value rules_call_least_factor(struct rules_run *run, const struct rules_value *a,
-                                           uint32_t n) {
-  (void)n;
+struct rules_value rules_call_least_factor(struct rules_run *run, const struct rules_value *a) {
   return of_all(run, a, product_reaches, 0);
 }

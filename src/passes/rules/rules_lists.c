@@ -1,13 +1,13 @@
 // Functions of the rule language over lists: permutations, axes, dims (rules_functions.h).
 #include "rules_functions.h"
 
-struct rules_value rules_call_len(struct rules_run *run, const struct rules_value *a, uint32_t n) {
-  (void)run, (void)n;
+struct rules_value rules_call_len(struct rules_run *run, const struct rules_value *a) {
+  (void)run;
   return a->kind == RULES_LIST || a->kind == RULES_MANY || a->kind == RULES_EACH ? rules_int(a->n)
                                                                                  : rules_unknown();
 }
-struct rules_value rules_call_prod(struct rules_run *run, const struct rules_value *a, uint32_t n) {
-  (void)run, (void)n;
+struct rules_value rules_call_prod(struct rules_run *run, const struct rules_value *a) {
+  (void)run;
   int64_t product = 1;
   for (uint32_t i = 0; a->kind == RULES_LIST && i < a->n; i++)
     if (!rules_is_number(a->list[i]) || __builtin_mul_overflow(product, a->list[i], &product))
@@ -22,12 +22,10 @@ static struct rules_value counting(struct rules_run *run, const struct rules_val
     list[i] = down ? n - 1 - i : i;
   return rules_list(list, (uint32_t)n);
 }
-struct rules_value rules_call_iota(struct rules_run *run, const struct rules_value *a, uint32_t n) {
-  (void)n;
+struct rules_value rules_call_iota(struct rules_run *run, const struct rules_value *a) {
   return counting(run, a, false);
 }
-struct rules_value rules_call_rev(struct rules_run *run, const struct rules_value *a, uint32_t n) {
-  (void)n;
+struct rules_value rules_call_rev(struct rules_run *run, const struct rules_value *a) {
   return counting(run, a, true);
 }
 
@@ -41,16 +39,14 @@ static bool is_perm(const struct rules_value *p) {
   return true;
 }
 
-struct rules_value rules_call_inv(struct rules_run *run, const struct rules_value *a, uint32_t n) {
-  (void)n;
+struct rules_value rules_call_inv(struct rules_run *run, const struct rules_value *a) {
   if (!is_perm(a)) return rules_unknown();
   int64_t *list = rules_room(run, a->n);
   for (uint32_t i = 0; i < a->n; i++)
     list[a->list[i]] = i;
   return rules_list(list, a->n);
 }
-struct rules_value rules_call_at(struct rules_run *run, const struct rules_value *a, uint32_t n) {
-  (void)n;
+struct rules_value rules_call_at(struct rules_run *run, const struct rules_value *a) {
   if ((a->kind != RULES_LIST && a->kind != RULES_TEXTS) || a[1].kind != RULES_LIST)
     return rules_unknown();
   int64_t *list = rules_room(run, a[1].n);
@@ -63,13 +59,11 @@ struct rules_value rules_call_at(struct rules_run *run, const struct rules_value
   v.kind = a->kind;
   return v;
 }
-struct rules_value rules_call_compose(struct rules_run *run, const struct rules_value *a,
-                                      uint32_t n) {
+struct rules_value rules_call_compose(struct rules_run *run, const struct rules_value *a) {
   if (!is_perm(a) || !is_perm(a + 1) || a->n != a[1].n) return rules_unknown();
-  return rules_call_at(run, a, n);
+  return rules_call_at(run, a);
 }
-struct rules_value rules_call_drop(struct rules_run *run, const struct rules_value *a, uint32_t n) {
-  (void)n;
+struct rules_value rules_call_drop(struct rules_run *run, const struct rules_value *a) {
   if (!is_perm(a) || a[1].kind != RULES_LIST) return rules_unknown();
   uint64_t gone = 0;
   for (uint32_t i = 0; i < a[1].n; i++) {
@@ -85,8 +79,7 @@ struct rules_value rules_call_drop(struct rules_run *run, const struct rules_val
   }
   return rules_list(list, m);
 }
-struct rules_value rules_call_grow(struct rules_run *run, const struct rules_value *a, uint32_t n) {
-  (void)n;
+struct rules_value rules_call_grow(struct rules_run *run, const struct rules_value *a) {
   if (!is_perm(a) || a[1].kind != RULES_LIST || a->n + a[1].n > RECIPE_MAX_RANK)
     return rules_unknown();
   const uint32_t rank = a->n + a[1].n;
@@ -103,18 +96,14 @@ struct rules_value rules_call_grow(struct rules_run *run, const struct rules_val
     list[i] = added >> i & 1 ? (int64_t)i : old[a->list[m++]];
   return rules_list(list, rank);
 }
-struct rules_value rules_call_pads_at(struct rules_run *run, const struct rules_value *a,
-                                      uint32_t n) {
-  (void)n;
+struct rules_value rules_call_pads_at(struct rules_run *run, const struct rules_value *a) {
   if (a->kind != RULES_LIST || !is_perm(a + 1) || a->n != 2 * a[1].n) return rules_unknown();
   int64_t *list = rules_room(run, a->n);
   for (uint32_t i = 0; i < a->n; i++)
     list[a[1].list[i % a[1].n] + (i < a[1].n ? 0 : a[1].n)] = a->list[i];
   return rules_list(list, a->n);
 }
-struct rules_value rules_call_swap_last(struct rules_run *run, const struct rules_value *a,
-                                        uint32_t n) {
-  (void)n;
+struct rules_value rules_call_swap_last(struct rules_run *run, const struct rules_value *a) {
   int64_t size;
   if (!rules_number_of(a, RECIPE_MAX_RANK, &size)) return rules_unknown();
   if (size < 2) return (struct rules_value){0};
@@ -124,9 +113,8 @@ struct rules_value rules_call_swap_last(struct rules_run *run, const struct rule
   list[v.n - 1] = v.n - 2, list[v.n - 2] = v.n - 1;
   return rules_list(list, v.n);
 }
-struct rules_value rules_call_ones_list(struct rules_run *run, const struct rules_value *a,
-                                        uint32_t n) {
-  (void)run, (void)n;
+struct rules_value rules_call_ones_list(struct rules_run *run, const struct rules_value *a) {
+  (void)run;
   if (a->kind != RULES_LIST && a->kind != RULES_ABSENT) return rules_unknown();
   for (uint32_t i = 0; a->kind == RULES_LIST && i < a->n; i++)
     if (a->list[i] != 1) return rules_int(0);
@@ -153,9 +141,8 @@ static bool holds(enum dtype u, enum dtype t) {
          rows[y].exponent >= rows[x].exponent;
 }
 
-struct rules_value rules_call_widens(struct rules_run *run, const struct rules_value *a,
-                                     uint32_t n) {
-  (void)run, (void)n;
+struct rules_value rules_call_widens(struct rules_run *run, const struct rules_value *a) {
+  (void)run;
   if (a->kind != RULES_INT || a[1].kind != RULES_INT) return rules_unknown();
   if (!dtype_known(a->i) || !dtype_known(a[1].i)) return rules_int(0);
   return rules_int(holds((enum dtype)a[1].i, (enum dtype)a->i));
@@ -173,8 +160,7 @@ static bool axes_at(const struct rules_value *list, uint32_t n, uint64_t *at) {
   return true;
 }
 
-struct rules_value rules_call_both(struct rules_run *run, const struct rules_value *a, uint32_t n) {
-  (void)n;
+struct rules_value rules_call_both(struct rules_run *run, const struct rules_value *a) {
   int64_t rank;
   uint64_t outer, inner;
   if (!rules_number_of(a + 2, RECIPE_MAX_RANK, &rank) || !axes_at(a, (uint32_t)rank, &outer))
@@ -187,9 +173,8 @@ struct rules_value rules_call_both(struct rules_run *run, const struct rules_val
   return rules_list(list, m);
 }
 
-struct rules_value rules_call_apart(struct rules_run *run, const struct rules_value *a,
-                                    uint32_t n) {
-  (void)run, (void)n;
+struct rules_value rules_call_apart(struct rules_run *run, const struct rules_value *a) {
+  (void)run;
   int64_t rank;
   uint64_t x, y;
   if (!rules_number_of(a + 2, RECIPE_MAX_RANK, &rank)) return rules_unknown();
@@ -197,8 +182,7 @@ struct rules_value rules_call_apart(struct rules_run *run, const struct rules_va
   return rules_int((x & y) == 0);
 }
 
-struct rules_value rules_call_cat(struct rules_run *run, const struct rules_value *a, uint32_t n) {
-  (void)n;
+struct rules_value rules_call_cat(struct rules_run *run, const struct rules_value *a) {
   if (a->kind != RULES_LIST || a[1].kind != RULES_LIST) return rules_unknown();
   int64_t *list = rules_room(run, a->n + a[1].n);
   if (a->n > 0) memcpy(list, a->list, a->n * sizeof *list);
@@ -206,9 +190,8 @@ struct rules_value rules_call_cat(struct rules_run *run, const struct rules_valu
   return rules_list(list, a->n + a[1].n);
 }
 
-struct rules_value rules_call_steps(struct rules_run *run, const struct rules_value *a,
-                                    uint32_t n) {
-  if (a->kind != RULES_ABSENT) return rules_call_ints(run, a, n);
+struct rules_value rules_call_steps(struct rules_run *run, const struct rules_value *a) {
+  if (a->kind != RULES_ABSENT) return rules_call_ints(run, a);
   if (a[1].kind != RULES_LIST) return rules_unknown();
   int64_t *list = rules_room(run, a[1].n);
   for (uint32_t i = 0; i < a[1].n; i++)
@@ -216,9 +199,7 @@ struct rules_value rules_call_steps(struct rules_run *run, const struct rules_va
   return rules_list(list, a[1].n);
 }
 
-struct rules_value rules_call_target(struct rules_run *run, const struct rules_value *a,
-                                     uint32_t n) {
-  (void)n;
+struct rules_value rules_call_target(struct rules_run *run, const struct rules_value *a) {
   const struct rules_type t = rules_type_of(run, a);
   int64_t *list = rules_room(run, t.rank);
   uint32_t open = 0;
@@ -230,13 +211,12 @@ struct rules_value rules_call_target(struct rules_run *run, const struct rules_v
   return t.ranked && open <= 1 ? rules_list(list, t.rank) : rules_unknown();
 }
 
-struct rules_value rules_call_window_pads(struct rules_run *run, const struct rules_value *a,
-                                          uint32_t n) {
+struct rules_value rules_call_window_pads(struct rules_run *run, const struct rules_value *a) {
   int64_t rank;
   if (!rules_number_of(a + 3, RECIPE_MAX_RANK, &rank) || rank < 3) return rules_unknown();
-  const struct rules_value p = a->kind == RULES_LIST ? *a : rules_call_ints(run, a, n), q = a[2];
+  const struct rules_value p = a->kind == RULES_LIST ? *a : rules_call_ints(run, a), q = a[2];
   const struct rules_value axes =
-      a[1].kind == RULES_ABSENT ? counting(run, a + 3, false) : rules_call_ints(run, a + 1, n);
+      a[1].kind == RULES_ABSENT ? counting(run, a + 3, false) : rules_call_ints(run, a + 1);
   const uint32_t spatial = (uint32_t)rank - 2;
   uint64_t at;
   if (!axes_at(&axes, (uint32_t)rank, &at) || p.kind != RULES_LIST || p.n != 2 * axes.n ||
@@ -256,9 +236,8 @@ struct rules_value rules_call_window_pads(struct rules_run *run, const struct ru
   return rules_list(list, 2 * spatial);
 }
 
-struct rules_value rules_call_below(struct rules_run *run, const struct rules_value *a,
-                                    uint32_t n) {
-  (void)run, (void)n;
+struct rules_value rules_call_below(struct rules_run *run, const struct rules_value *a) {
+  (void)run;
   if (a->kind != RULES_LIST || a[1].kind != RULES_LIST || a[1].n == 0) return rules_unknown();
   for (uint32_t i = 0; i < a->n; i++)
     if (a->list[i] >= a[1].list[i % a[1].n]) return rules_int(0);
@@ -268,9 +247,7 @@ struct rules_value rules_call_below(struct rules_run *run, const struct rules_va
 // A Transpose past a Reshape that only adds and drops axes of length 1. `t`: dims of what the
 // Transpose makes, `o`: of what the Reshape makes. Axes that stay are paired from the left; each
 // goes where its source stood among them; new axes stay where they are.
-struct rules_value rules_call_through(struct rules_run *run, const struct rules_value *a,
-                                      uint32_t n) {
-  (void)n;
+struct rules_value rules_call_through(struct rules_run *run, const struct rules_value *a) {
   const struct rules_value p = a[0], t = a[1], o = a[2];
   if (!is_perm(&p) || t.kind != RULES_LIST || o.kind != RULES_LIST || t.n != p.n ||
       o.n > RECIPE_MAX_RANK)
@@ -310,8 +287,7 @@ struct rules_value rules_call_through(struct rules_run *run, const struct rules_
 
 enum { FIELD_P, FIELD_X, FIELD_C, FIELD_S = FIELD_C };
 
-struct rules_value rules_call_lead(struct rules_run *run, const struct rules_value *a, uint32_t n) {
-  (void)n;
+struct rules_value rules_call_lead(struct rules_run *run, const struct rules_value *a) {
   if (a->kind != RULES_EACH || a->fields != 3 || a->n == 0) return rules_unknown();
   int64_t rank;
   if (!rules_number_of(a + 1, RECIPE_MAX_RANK, &rank)) {
@@ -336,9 +312,7 @@ struct rules_value rules_call_lead(struct rules_run *run, const struct rules_val
   return lead;
 }
 
-struct rules_value rules_call_fewer(struct rules_run *run, const struct rules_value *a,
-                                    uint32_t n) {
-  (void)n;
+struct rules_value rules_call_fewer(struct rules_run *run, const struct rules_value *a) {
   if (a->kind != RULES_EACH || a->fields != 3 || a->n < 2) return rules_int(0);
   for (uint32_t e = 0; e < a->n; e++) {
     const struct rules_value *v = &a->each[e * 3];
@@ -350,12 +324,12 @@ struct rules_value rules_call_fewer(struct rules_run *run, const struct rules_va
   return rules_int(1);
 }
 
-struct rules_value rules_call_fits(struct rules_run *run, const struct rules_value *a, uint32_t n) {
+struct rules_value rules_call_fits(struct rules_run *run, const struct rules_value *a) {
   bool any = false;
   for (uint32_t e = 0; a->kind == RULES_EACH && a->fields == 3 && e < a->n; e++)
     any = any || a->each[e * 3 + FIELD_P].kind == RULES_LIST;
   if (!any) return rules_int(0);
-  const struct rules_value lead = rules_call_lead(run, a, n);
+  const struct rules_value lead = rules_call_lead(run, a);
   if (lead.kind != RULES_LIST) return lead.kind == RULES_UNKNOWN ? lead : rules_int(0);
   for (uint32_t e = 0; e < a->n; e++) {
     const struct rules_value *v = &a->each[e * 3];

@@ -35,6 +35,8 @@
 // more. Both warn and name the rules.
 #include "rules_inside.h"
 
+#include "tables_free.h"
+
 #include <stdio.h>
 
 enum { QUEUED = 1, VISITED = 2, COUNTED = 4, TOLD = 8, WAITS = 16, MADE_ONCE = 32 };
@@ -585,22 +587,8 @@ int rules_run(const struct rules_book *book, struct pass_env *env, const char *n
   }
   if (run.over_budget) warn(&run, run.worn, "rewrites of the same places did not end");
   warn_lost(&run);
-  table_free(run.candidates, run.candidates_cap, sizeof *run.candidates);
-  table_free(run.kept, run.kept_cap, sizeof *run.kept);
-  table_free(run.touched, run.touched_cap, sizeof *run.touched);
-  TABLE_FREE(&run, sizes);
-  TABLE_FREE(&run, fact_of);
-  TABLE_FREE(&run, facts);
-  TABLE_FREE(&run, wanted);
-  TABLE_FREE(&run, asking);
-  table_free(run.terms, run.terms_cap, sizeof *run.terms);
-  table_free(run.marks, run.marks_cap, sizeof *run.marks);
-  table_free(run.burnt, run.burnt_cap, sizeof *run.burnt);
-  table_free(run.queue, run.queue_cap, sizeof *run.queue);
-  table_free(run.stack, run.stack_cap, sizeof *run.stack);
-  table_free(run.late, run.late_cap, sizeof *run.late);
-  table_free(run.hashes, run.hashes_cap, sizeof *run.hashes);
-  table_free(run.seen, run.seen_cap, sizeof *run.seen);
+  TABLES_FREE(&run, candidates, kept, touched, sizes, fact_of, facts, wanted, asking, terms);
+  TABLES_FREE(&run, marks, burnt, queue, stack, late, hashes, seen);
   arena_free(&run.match);
   arena_free(&run.lists);
   return kit_done(&run.k, err) || asked < 0 ? -1 : 0;

@@ -5,15 +5,14 @@
 
 // Calls `ask` for every tensor among the arguments: 1 if it says 1 of all, else the least certain
 // or first 0. What is left out does not count.
-static struct rules_value all_of(struct rules_run *run, const struct rules_value *args, uint32_t n,
+static struct rules_value all_of(struct rules_run *run, const struct rules_value *args,
                                  int (*ask)(struct rules_run *, const struct rules_value *)) {
   int all = 1;
-  for (uint32_t i = 0; i < n; i++) {
-    const uint32_t m = args[i].kind == RULES_MANY ? args[i].n : 1;
+  for (; args->kind != RULES_MARK; args++) {
+    const uint32_t m = args->kind == RULES_MANY ? args->n : 1;
     for (uint32_t j = 0; j < m; j++) {
-      const struct rules_value v =
-          args[i].kind == RULES_MANY ? rules_tensor(args[i].many[j]) : args[i];
-      if (v.kind == RULES_ABSENT && args[i].kind == RULES_MANY) continue;
+      const struct rules_value v = args->kind == RULES_MANY ? rules_tensor(args->many[j]) : *args;
+      if (v.kind == RULES_ABSENT && args->kind == RULES_MANY) continue;
       const int one = v.kind == RULES_TENSOR || v.kind == RULES_TERM ? ask(run, &v)
                       : v.kind == RULES_ABSENT                       ? 0
                                                                      : -1;
@@ -49,88 +48,69 @@ int rules_is_scalar(struct rules_run *run, const struct rules_value *v) {
   return t.ranked ? all : -1;
 }
 
-struct rules_value rules_call_none(struct rules_run *run, const struct rules_value *a, uint32_t n) {
-  (void)run, (void)n;
+struct rules_value rules_call_none(struct rules_run *run, const struct rules_value *a) {
+  (void)run;
   return a->kind == RULES_UNKNOWN ? rules_unknown() : rules_int(a->kind == RULES_ABSENT);
 }
-struct rules_value rules_call_consts(struct rules_run *run, const struct rules_value *a,
-                                     uint32_t n) {
-  return all_of(run, a, n, is_constant);
+struct rules_value rules_call_consts(struct rules_run *run, const struct rules_value *a) {
+  return all_of(run, a, is_constant);
 }
-struct rules_value rules_call_vars(struct rules_run *run, const struct rules_value *a, uint32_t n) {
-  return all_of(run, a, n, is_variable);
+struct rules_value rules_call_vars(struct rules_run *run, const struct rules_value *a) {
+  return all_of(run, a, is_variable);
 }
-struct rules_value rules_call_n_vars(struct rules_run *run, const struct rules_value *a,
-                                     uint32_t n) {
-  (void)n;
+struct rules_value rules_call_n_vars(struct rules_run *run, const struct rules_value *a) {
   int64_t vars = 0;
   if (a->kind != RULES_MANY) return rules_unknown();
   for (uint32_t i = 0; i < a->n; i++)
     vars += a->many[i] != NO_ID && !rules_const(run, a->many[i]);
   return rules_int(vars);
 }
-struct rules_value rules_call_ranked(struct rules_run *run, const struct rules_value *a,
-                                     uint32_t n) {
-  return all_of(run, a, n, is_ranked);
+struct rules_value rules_call_ranked(struct rules_run *run, const struct rules_value *a) {
+  return all_of(run, a, is_ranked);
 }
-struct rules_value rules_call_static(struct rules_run *run, const struct rules_value *a,
-                                     uint32_t n) {
-  return all_of(run, a, n, is_static);
+struct rules_value rules_call_static(struct rules_run *run, const struct rules_value *a) {
+  return all_of(run, a, is_static);
 }
-struct rules_value rules_call_scalar(struct rules_run *run, const struct rules_value *a,
-                                     uint32_t n) {
-  (void)n;
+struct rules_value rules_call_scalar(struct rules_run *run, const struct rules_value *a) {
   return rules_int(a->kind != RULES_ABSENT && rules_is_scalar(run, a) == 1);
 }
-struct rules_value rules_call_sole(struct rules_run *run, const struct rules_value *a, uint32_t n) {
-  (void)n;
+struct rules_value rules_call_sole(struct rules_run *run, const struct rules_value *a) {
   if (a->kind != RULES_TENSOR) return rules_unknown();
   return rules_int(kit_use_count(&run->k, a->id, 2) == 1 && !kit_is_output(&run->k, a->id));
 }
-struct rules_value rules_call_uses(struct rules_run *run, const struct rules_value *a, uint32_t n) {
-  (void)n;
+struct rules_value rules_call_uses(struct rules_run *run, const struct rules_value *a) {
   return a->kind == RULES_TENSOR ? rules_int(kit_use_count(&run->k, a->id, 16)) : rules_unknown();
 }
-struct rules_value rules_call_unused(struct rules_run *run, const struct rules_value *a,
-                                     uint32_t n) {
-  (void)n;
+struct rules_value rules_call_unused(struct rules_run *run, const struct rules_value *a) {
   return a->kind == RULES_TENSOR ? rules_int(kit_unused(&run->k, a->id))
                                  : rules_int(a->kind == RULES_ABSENT);
 }
-struct rules_value rules_call_rank(struct rules_run *run, const struct rules_value *a, uint32_t n) {
-  (void)n;
+struct rules_value rules_call_rank(struct rules_run *run, const struct rules_value *a) {
   const struct rules_type t = rules_type_of(run, a);
   return t.ranked ? rules_int(t.rank) : rules_unknown();
 }
-struct rules_value rules_call_dims(struct rules_run *run, const struct rules_value *a, uint32_t n) {
-  (void)n;
+struct rules_value rules_call_dims(struct rules_run *run, const struct rules_value *a) {
   const struct rules_type t = rules_type_of(run, a);
   return t.ranked ? rules_list(t.dims, t.rank) : rules_unknown();
 }
-struct rules_value rules_call_is(struct rules_run *run, const struct rules_value *a, uint32_t n) {
-  (void)run, (void)n;
+struct rules_value rules_call_is(struct rules_run *run, const struct rules_value *a) {
+  (void)run;
   if (a[0].kind == RULES_UNKNOWN || a[1].kind == RULES_UNKNOWN) return rules_unknown();
   return rules_int(a[0].kind == RULES_TENSOR && a[1].kind == RULES_TENSOR && a[0].id == a[1].id);
 }
-struct rules_value rules_call_same(struct rules_run *run, const struct rules_value *a, uint32_t n) {
-  const struct rules_value x = rules_call_dims(run, a, n), y = rules_call_dims(run, a + 1, n);
+struct rules_value rules_call_same(struct rules_run *run, const struct rules_value *a) {
+  const struct rules_value x = rules_call_dims(run, a), y = rules_call_dims(run, a + 1);
   return rules_answer(rules_equal(&x, &y));
 }
-struct rules_value rules_call_dtype(struct rules_run *run, const struct rules_value *a,
-                                    uint32_t n) {
-  (void)n;
+struct rules_value rules_call_dtype(struct rules_run *run, const struct rules_value *a) {
   const enum dtype t = rules_type_of(run, a).dtype;
   return t == DTYPE_UNDEFINED ? rules_unknown() : rules_int(t);
 }
-struct rules_value rules_call_float(struct rules_run *run, const struct rules_value *a,
-                                    uint32_t n) {
-  (void)n;
+struct rules_value rules_call_float(struct rules_run *run, const struct rules_value *a) {
   const enum dtype t = rules_type_of(run, a).dtype;
   return t == DTYPE_UNDEFINED ? rules_unknown() : rules_int(dtype_is_plain_float(t));
 }
-struct rules_value rules_call_signed(struct rules_run *run, const struct rules_value *a,
-                                     uint32_t n) {
-  (void)n;
+struct rules_value rules_call_signed(struct rules_run *run, const struct rules_value *a) {
   const enum dtype t = rules_type_of(run, a).dtype;
   if (t == DTYPE_UNDEFINED) return rules_unknown();
   return rules_int(dtype_is_plain_float(t) || t == DTYPE_INT8 || t == DTYPE_INT16 ||
@@ -158,8 +138,7 @@ static struct rules_value all_of_large(struct rules_run *run, const struct rules
                                          : f.least >= wanted);
 }
 
-struct rules_value rules_call_all(struct rules_run *run, const struct rules_value *a, uint32_t n) {
-  (void)n;
+struct rules_value rules_call_all(struct rules_run *run, const struct rules_value *a) {
   struct rules_type t;
   struct span raw;
   double wanted;
@@ -190,9 +169,7 @@ struct rules_value rules_call_all(struct rules_run *run, const struct rules_valu
   return rules_int(1);
 }
 
-struct rules_value rules_call_identity(struct rules_run *run, const struct rules_value *a,
-                                       uint32_t n) {
-  (void)n;
+struct rules_value rules_call_identity(struct rules_run *run, const struct rules_value *a) {
   struct rules_type t;
   struct span raw;
   struct tensor_stats f;
@@ -225,9 +202,7 @@ static struct rules_value scale_of(enum dtype t, double finest, double most) {
              : rules_int(1);
 }
 
-struct rules_value rules_call_common_scale(struct rules_run *run, const struct rules_value *a,
-                                           uint32_t n) {
-  (void)n;
+struct rules_value rules_call_common_scale(struct rules_run *run, const struct rules_value *a) {
   struct rules_type t;
   struct span raw;
   struct tensor_stats f;
@@ -255,9 +230,7 @@ struct rules_value rules_call_common_scale(struct rules_run *run, const struct r
   return most > 0 ? scale_of(t.dtype, least, most) : rules_int(1);
 }
 
-struct rules_value rules_call_finite(struct rules_run *run, const struct rules_value *a,
-                                     uint32_t n) {
-  (void)n;
+struct rules_value rules_call_finite(struct rules_run *run, const struct rules_value *a) {
   struct rules_type t;
   struct span raw;
   if (a->kind == RULES_UNKNOWN) return *a;
@@ -273,8 +246,7 @@ struct rules_value rules_call_finite(struct rules_run *run, const struct rules_v
   return rules_int(1);
 }
 
-struct rules_value rules_call_ints(struct rules_run *run, const struct rules_value *a, uint32_t n) {
-  (void)n;
+struct rules_value rules_call_ints(struct rules_run *run, const struct rules_value *a) {
   const int64_t *list;
   uint32_t count;
   if (a->kind != RULES_TENSOR || !kit_const_ints(&run->k, a->id, &list, &count))
@@ -284,9 +256,7 @@ struct rules_value rules_call_ints(struct rules_run *run, const struct rules_val
   return rules_list(copy, count);
 }
 
-struct rules_value rules_call_ones_of(struct rules_run *run, const struct rules_value *a,
-                                      uint32_t n) {
-  (void)n;
+struct rules_value rules_call_ones_of(struct rules_run *run, const struct rules_value *a) {
   const struct rules_type t = rules_type_of(run, a);
   int64_t *list = rules_room(run, t.rank);
   uint32_t m = 0;
@@ -298,9 +268,7 @@ struct rules_value rules_call_ones_of(struct rules_run *run, const struct rules_
   return t.ranked ? rules_list(list, m) : rules_unknown();
 }
 
-struct rules_value rules_call_ones_at(struct rules_run *run, const struct rules_value *a,
-                                      uint32_t n) {
-  (void)n;
+struct rules_value rules_call_ones_at(struct rules_run *run, const struct rules_value *a) {
   const struct rules_type t = rules_type_of(run, a);
   if (!t.ranked || a[1].kind != RULES_LIST) return rules_unknown();
   for (uint32_t i = 0; i < a[1].n; i++) {
@@ -311,9 +279,7 @@ struct rules_value rules_call_ones_at(struct rules_run *run, const struct rules_
   return rules_int(1);
 }
 
-struct rules_value rules_call_even_along(struct rules_run *run, const struct rules_value *a,
-                                         uint32_t n) {
-  (void)n;
+struct rules_value rules_call_even_along(struct rules_run *run, const struct rules_value *a) {
   const struct rules_type y = rules_type_of(run, a), o = rules_type_of(run, a + 1);
   if (!y.ranked || !o.ranked || a[2].kind != RULES_LIST || y.rank > o.rank) return rules_unknown();
   for (uint32_t i = 0; i < a[2].n; i++) {
@@ -325,8 +291,7 @@ struct rules_value rules_call_even_along(struct rules_run *run, const struct rul
   return rules_int(1);
 }
 
-struct rules_value rules_call_chan(struct rules_run *run, const struct rules_value *a, uint32_t n) {
-  (void)n;
+struct rules_value rules_call_chan(struct rules_run *run, const struct rules_value *a) {
   const struct rules_type t = rules_type_of(run, a);
   int64_t *list = rules_room(run, t.rank);
   for (uint32_t i = 0; i < t.rank; i++)
@@ -335,10 +300,9 @@ struct rules_value rules_call_chan(struct rules_run *run, const struct rules_val
   return t.ranked && t.rank > 1 ? rules_list(list, t.rank) : rules_unknown();
 }
 
-struct rules_value rules_call_broadcasts(struct rules_run *run, const struct rules_value *a,
-                                         uint32_t n) {
+struct rules_value rules_call_broadcasts(struct rules_run *run, const struct rules_value *a) {
   if (a->kind != RULES_TENSOR) return rules_unknown();
-  for (uint32_t i = 1; i < n; i++) {
+  for (uint32_t i = 1; a[i].kind != RULES_MARK; i++) {
     if (a[i].kind == RULES_ABSENT) continue;
     if (a[i].kind != RULES_TENSOR) return rules_unknown();
     if (!kit_broadcasts(&run->k, a[i].id, a->id)) return rules_int(0);
@@ -346,11 +310,9 @@ struct rules_value rules_call_broadcasts(struct rules_run *run, const struct rul
   return rules_int(1);
 }
 
-struct rules_value rules_call_trailing(struct rules_run *run, const struct rules_value *a,
-                                       uint32_t n) {
-  (void)n;
+struct rules_value rules_call_trailing(struct rules_run *run, const struct rules_value *a) {
   const struct rules_type t = rules_type_of(run, a);
-  const struct rules_value axes = a[1].kind == RULES_ABSENT ? rules_call_ints(run, a + 2, 1) : a[1];
+  const struct rules_value axes = a[1].kind == RULES_ABSENT ? rules_call_ints(run, a + 2) : a[1];
   uint64_t seen = 0; // axes, counted from the end
   if (axes.kind != RULES_LIST) return rules_unknown();
   if (axes.n == 0 || axes.n > RECIPE_MAX_RANK) return rules_int(0);
@@ -363,11 +325,9 @@ struct rules_value rules_call_trailing(struct rules_run *run, const struct rules
   return rules_int(-(int64_t)axes.n);
 }
 
-struct rules_value rules_call_one_axis(struct rules_run *run, const struct rules_value *a,
-                                       uint32_t n) {
-  (void)n;
+struct rules_value rules_call_one_axis(struct rules_run *run, const struct rules_value *a) {
   const struct rules_type t = rules_type_of(run, a);
-  const struct rules_value axes = a[1].kind == RULES_ABSENT ? rules_call_ints(run, a + 2, 1) : a[1];
+  const struct rules_value axes = a[1].kind == RULES_ABSENT ? rules_call_ints(run, a + 2) : a[1];
   if (axes.kind != RULES_LIST) return rules_unknown();
   if (axes.n != 1) return rules_int(0);
   if (axes.list[0] >= 0 && !t.ranked) return rules_unknown();
@@ -375,8 +335,7 @@ struct rules_value rules_call_one_axis(struct rules_run *run, const struct rules
   return rules_int(axis < 0 && (!t.ranked || axis >= -(int64_t)t.rank) ? axis : 0);
 }
 
-struct rules_value rules_call_kept(struct rules_run *run, const struct rules_value *a, uint32_t n) {
-  (void)n;
+struct rules_value rules_call_kept(struct rules_run *run, const struct rules_value *a) {
   const struct rules_type y = rules_type_of(run, a), x = rules_type_of(run, a + 1);
   if (!x.ranked || !y.ranked || a[2].kind != RULES_INT) return rules_unknown();
   const int64_t axis = a[2].i < 0 ? a[2].i + x.rank : a[2].i;
@@ -399,9 +358,7 @@ static struct rules_value one_along(const struct rules_type *c, uint32_t rank, u
   return rules_int(1);
 }
 
-struct rules_value rules_call_per_channel_at(struct rules_run *run, const struct rules_value *a,
-                                             uint32_t n) {
-  (void)n;
+struct rules_value rules_call_per_channel_at(struct rules_run *run, const struct rules_value *a) {
   const struct rules_type c = rules_type_of(run, a), w = rules_type_of(run, a + 1);
   int64_t axis;
   if (!w.ranked || w.rank < 3) return w.ranked ? rules_int(0) : rules_unknown();
@@ -409,22 +366,17 @@ struct rules_value rules_call_per_channel_at(struct rules_run *run, const struct
   return one_along(&c, w.rank, w.rank - 1, w.dims[axis]);
 }
 
-struct rules_value rules_call_per_channel(struct rules_run *run, const struct rules_value *a,
-                                          uint32_t n) {
-  return rules_call_per_channel_at(run, (const struct rules_value[]){a[0], a[1], rules_int(0)}, n);
+struct rules_value rules_call_per_channel(struct rules_run *run, const struct rules_value *a) {
+  return rules_call_per_channel_at(run, (const struct rules_value[]){a[0], a[1], rules_int(0)});
 }
 
-struct rules_value rules_call_per_column(struct rules_run *run, const struct rules_value *a,
-                                         uint32_t n) {
-  (void)n;
+struct rules_value rules_call_per_column(struct rules_run *run, const struct rules_value *a) {
   const struct rules_type c = rules_type_of(run, a), w = rules_type_of(run, a + 1);
   if (!w.ranked || w.rank != 2) return w.ranked ? rules_int(0) : rules_unknown();
   return one_along(&c, RECIPE_MAX_RANK, 1, w.dims[1]);
 }
 
-struct rules_value rules_call_number(struct rules_run *run, const struct rules_value *a,
-                                     uint32_t n) {
-  (void)n;
+struct rules_value rules_call_number(struct rules_run *run, const struct rules_value *a) {
   struct rules_type t;
   struct span raw;
   if (!rules_elements(run, a, &t, &raw) || raw.n != dtype_bits(t.dtype) / 8) return rules_unknown();
@@ -432,9 +384,7 @@ struct rules_value rules_call_number(struct rules_run *run, const struct rules_v
   return (struct rules_value){.kind = RULES_FLOAT, .d = rules_number_get(t.dtype, raw.at, 0)};
 }
 
-struct rules_value rules_call_gemm_c(struct rules_run *run, const struct rules_value *a,
-                                     uint32_t n) {
-  (void)n;
+struct rules_value rules_call_gemm_c(struct rules_run *run, const struct rules_value *a) {
   const struct rules_type c = rules_type_of(run, a), x = rules_type_of(run, a + 1),
                           w = rules_type_of(run, a + 2);
   if (!c.ranked || x.rank != 2 || w.rank != 2 || c.rank > 2)

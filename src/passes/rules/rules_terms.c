@@ -13,8 +13,7 @@ static struct rules_value expanded(struct rules_run *run, const struct rules_val
   return rules_new_node(run, OP_Expand, args, 2, NO_ID, NULL, 0);
 }
 
-struct rules_value rules_call_like(struct rules_run *run, const struct rules_value *a, uint32_t n) {
-  (void)n;
+struct rules_value rules_call_like(struct rules_run *run, const struct rules_value *a) {
   const enum dtype t = rules_type_of(run, a + 1).dtype;
   struct rules_literal number = {.kind = RULES_WHOLE};
   if (a->kind == RULES_INT)
@@ -32,11 +31,11 @@ struct rules_value rules_call_like(struct rules_run *run, const struct rules_val
 static const struct rules_value *stays(struct rules_run *run, const struct rules_value *x) {
   const uint32_t goes = kit_out(&run->k, run->nodes[0], 0);
   if (x->kind != RULES_TENSOR || x->id != goes) return x->kind == RULES_TENSOR ? x : NULL;
-  const struct rules_value dims = rules_call_dims(run, x, 1);
+  const struct rules_value dims = rules_call_dims(run, x);
   for (uint32_t i = 0; i < run->rule->n_registers; i++) {
     const struct rules_value *other = &run->registers[i];
     if (other->kind != RULES_TENSOR || other->id == goes) continue;
-    const struct rules_value has = rules_call_dims(run, other, 1);
+    const struct rules_value has = rules_call_dims(run, other);
     if (rules_equal(&dims, &has) == 1) return other;
   }
   return NULL;
@@ -44,11 +43,11 @@ static const struct rules_value *stays(struct rules_run *run, const struct rules
 
 // true and false are bool, whatever x is. Dims that are not all known are taken from a tensor that
 // has them.
-struct rules_value rules_call_fill(struct rules_run *run, const struct rules_value *a, uint32_t n) {
+struct rules_value rules_call_fill(struct rules_run *run, const struct rules_value *a) {
   const struct rules_type t = rules_type_of(run, a + 1);
   const bool truths = a->kind == RULES_WORD && a->literal->kind == RULES_TRUTH;
   const struct rules_value scalar =
-      truths ? rules_new_scalar(run, DTYPE_BOOL, a->literal) : rules_call_like(run, a, n);
+      truths ? rules_new_scalar(run, DTYPE_BOOL, a->literal) : rules_call_like(run, a);
   if (scalar.kind == RULES_UNKNOWN) return scalar;
   if (static_dims(&t)) return expanded(run, &scalar, t.dims, t.rank);
   const struct rules_value *like = stays(run, a + 1);
@@ -69,9 +68,8 @@ static bool widens_nothing(struct rules_run *run, uint32_t x, uint32_t o) {
          (right == x && kit_broadcasts(&run->k, left, x));
 }
 
-struct rules_value rules_call_expand(struct rules_run *run, const struct rules_value *a,
-                                     uint32_t n) {
-  const struct rules_value same = rules_call_same(run, a, n);
+struct rules_value rules_call_expand(struct rules_run *run, const struct rules_value *a) {
+  const struct rules_value same = rules_call_same(run, a);
   if (a->kind == RULES_UNKNOWN || rules_truth(&same) == 1) return *a;
   if (a->kind == RULES_TENSOR && a[1].kind == RULES_TENSOR && widens_nothing(run, a->id, a[1].id))
     return *a;
@@ -80,9 +78,8 @@ struct rules_value rules_call_expand(struct rules_run *run, const struct rules_v
 }
 
 // To the dims of o, but for the batch: that of x where it has one.
-struct rules_value rules_call_spread(struct rules_run *run, const struct rules_value *a,
-                                     uint32_t n) {
-  const struct rules_value same = rules_call_same(run, a, n);
+struct rules_value rules_call_spread(struct rules_run *run, const struct rules_value *a) {
+  const struct rules_value same = rules_call_same(run, a);
   if (rules_truth(&same) == 1 || kit_n_in(&run->k, run->nodes[run->n_nodes - 1]) == 1) return *a;
   const struct rules_type x = rules_type_of(run, a), o = rules_type_of(run, a + 1);
   if (!x.ranked || !o.ranked || o.rank == 0) return rules_unknown();
@@ -97,8 +94,7 @@ struct rules_value rules_call_spread(struct rules_run *run, const struct rules_v
   return small.kind == RULES_UNKNOWN ? expanded(run, a, dims, o.rank) : small;
 }
 
-struct rules_value rules_call_int(struct rules_run *run, const struct rules_value *a, uint32_t n) {
-  (void)n;
+struct rules_value rules_call_int(struct rules_run *run, const struct rules_value *a) {
   if (a->kind != RULES_INT || !rules_is_number(a->i)) return rules_unknown();
   const struct rules_literal number = {.kind = RULES_WHOLE, .i = a->i, .d = (double)a->i};
   return rules_new_scalar(run, DTYPE_INT64, &number);
@@ -116,19 +112,16 @@ static struct rules_value padded(struct rules_run *run, const struct rules_value
   return rules_new_node(run, OP_Unsqueeze, args, 2, NO_ID, NULL, 0);
 }
 
-struct rules_value rules_call_padded(struct rules_run *run, const struct rules_value *a,
-                                     uint32_t n) {
-  (void)n;
+struct rules_value rules_call_padded(struct rules_run *run, const struct rules_value *a) {
   int64_t rank;
   if (a[1].kind == RULES_UNKNOWN) return *a; // one operand: it has the rank itself
   return rules_number_of(a + 1, RECIPE_MAX_RANK, &rank) ? padded(run, a, (uint32_t)rank)
                                                         : rules_unknown();
 }
 
-struct rules_value rules_call_turned(struct rules_run *run, const struct rules_value *a,
-                                     uint32_t n) {
+struct rules_value rules_call_turned(struct rules_run *run, const struct rules_value *a) {
   if (a->kind == RULES_ABSENT || rules_is_scalar(run, a) == 1) return *a;
-  const struct rules_value inverse = rules_call_inv(run, a + 1, n);
+  const struct rules_value inverse = rules_call_inv(run, a + 1);
   if (inverse.kind != RULES_LIST) return rules_unknown();
   const struct rules_value x = padded(run, a, inverse.n);
   if (x.kind == RULES_UNKNOWN) return x;
@@ -142,14 +135,12 @@ struct rules_value rules_call_turned(struct rules_run *run, const struct rules_v
 }
 
 // A Slice of o = f(x, …) becomes one of x on those of its axes that x has, and has longer than 1.
-struct rules_value rules_call_sliced(struct rules_run *run, const struct rules_value *a,
-                                     uint32_t n) {
-  (void)n;
+struct rules_value rules_call_sliced(struct rules_run *run, const struct rules_value *a) {
   const struct rules_type x = rules_type_of(run, a), o = rules_type_of(run, a + 1);
   struct rules_value given[4], parts[4];
   int64_t *lists[4];
   for (uint32_t i = 0; i < 4; i++) {
-    given[i] = rules_call_ints(run, a + 2 + i, 1);
+    given[i] = rules_call_ints(run, a + 2 + i);
     const bool absent = i >= 2 && a[2 + i].kind == RULES_ABSENT;
     if ((given[i].kind != RULES_LIST && !absent) || (!absent && given[i].n != given[0].n))
       return rules_unknown();

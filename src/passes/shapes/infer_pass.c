@@ -14,6 +14,7 @@
 #include "kit.h"
 #include "infer_left.h"
 #include "mark_preprocessed.h"
+#include "tables_free.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -561,22 +562,6 @@ static int set_shapes(struct writing *w, struct err *err) {
   return 0;
 }
 
-static int read_list(const struct pass_value *v, const char ***list, uint32_t *n) {
-  *list = v->list;
-  *n = v->n_list;
-  return 0;
-}
-static int read_set_shape(const struct pass_value *v, void *with, struct arena *a,
-                          struct err *err) {
-  struct infer_pass_options *o = with;
-  (void)a, (void)err;
-  return read_list(v, &o->set_shape, &o->n_set_shape);
-}
-static int read_set_dim(const struct pass_value *v, void *with, struct arena *a, struct err *err) {
-  struct infer_pass_options *o = with;
-  (void)a, (void)err;
-  return read_list(v, &o->set_dim, &o->n_set_dim);
-}
 static int read_min_dim(const struct pass_value *v, void *with, struct arena *a, struct err *err) {
   (void)a, (void)err;
   ((struct infer_pass_options *)with)->min_dim = v->given ? v->number : 1;
@@ -593,9 +578,10 @@ static const struct pass_option options[] = {
     {"set-shape", PASS_LIST, "INPUT=SHAPE", NULL,
      "set the shape of an input, as in audio=1x128xT\n"
      "Dims are numbers or names, with an x or a comma between them.",
-     .read = read_set_shape, .commas = false},
+     PASS_LIST_MEMBER(infer_pass_options, set_shape, n_set_shape)},
     {"set-dim", PASS_LIST, "NAME=NUMBER", NULL,
-     "set the size of all dims of that name, as in batch=1", .read = read_set_dim},
+     "set the size of all dims of that name, as in batch=1",
+     PASS_LIST_MEMBER(infer_pass_options, set_dim, n_set_dim)},
     {"min-dim", PASS_NUMBER, "N", NULL,
      "smallest size that a named input dim can have (default: 1)\n"
      "Use 0 if the model must accept empty inputs.",
@@ -656,7 +642,7 @@ static int judge(struct writing *w, struct err *err) {
   return 0;
 }
 
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
+static int run(struct pass_env *env, void *with, struct err *err) {
   struct writing w = {.o = with};
   const struct model *m = env->m;
   const struct infer_options o = {.declared = w.o->declared == DECLARED_REFUSE
@@ -665,7 +651,6 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
                                   .least_dim = (int64_t)w.o->min_dim,
                                   .to_end = (int64_t)w.o->int_max,
                                   .guess_rank = w.o->guess_rank};
-  (void)result;
   kit_init(&w.k, env, env->pass->name);
   w.in = infer_new(m, &o);
   note_input_dims(&w);
@@ -688,11 +673,7 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
   infer_free(env->infer);
   env->infer = infer_keep_facts(w.in) ? w.in : NULL;
   if (!env->infer) infer_free(w.in);
-  TABLE_FREE(&w, symbol_names);
-  TABLE_FREE(&w, number_of);
-  TABLE_FREE(&w, long_names);
-  TABLE_FREE(&w, of_input);
-  TABLE_FREE(&w, elsewhere);
+  TABLES_FREE(&w, symbol_names, number_of, long_names, of_input, elsewhere);
   infer_leads_free(&w.left);
   TABLE_FREE(&w, wrong);
   return kit_done(&w.k, err) || rc ? -1 : 0;
@@ -706,7 +687,6 @@ static const struct pass infer = {
     .about = "Infers types, shapes and small values in the whole model, including subgraphs and "
              "functions, and writes the types and shapes as value_info. Dims are expressions in "
              "the symbols of the inputs, such as (t + 7)//8. Weights are not read.",
-    .needs = "nothing",
     .promises = "only declarations change; they hold for all inputs that match the declared shapes",
     .exactness = EXACTNESS_EXACT,
     PASS_OPTIONS(options, infer_pass_options),

@@ -15,9 +15,9 @@ static bool is_marked(const struct model *m) {
   return false;
 }
 
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
+static int run(struct pass_env *env, void *with, struct err *err) {
   struct kit k;
-  (void)with, (void)result;
+  (void)with;
   kit_init(&k, env, env->pass->name);
   if (!is_marked(k.m)) {
     kit_site(&k, NO_ID, "preprocessed");

@@ -96,8 +96,7 @@ static void done(void *with) {
   name_patterns_done(&((struct shrink_options *)with)->exclude);
 }
 
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
-  (void)result;
+static int run(struct pass_env *env, void *with, struct err *err) {
   return pass_shrink(env, with, err);
 }
 
@@ -111,7 +110,6 @@ static const struct pass shrink = {
              "number of distinct values. f16_to_f32: float16 becomes float32. "
              "integer_activations: activations are quantized at run time, and products use 8-bit "
              "codes.",
-    .needs = "nothing",
     .promises = "inputs and outputs of the model are unchanged, except that f16_to_f32 changes "
                 "float16 ones to float32",
     .exactness = EXACTNESS_ROUNDING, // f16_to_f32 computes in another type

@@ -93,17 +93,9 @@ static uint32_t put_cast_mul_add(const struct family *f, enum dtype dtype) {
 static uint32_t put_dequantize(const struct family *f, uint32_t channels) {
   const struct edit_attr axis = {.name = "axis", .type = ATTR_INT, .i = channels};
   const uint32_t in[3] = {f->codes, f->scales, f->zeros};
-  const struct kit_new spec = {.op = OP_DequantizeLinear,
-                               .in = in,
-                               .n_in = 3,
-                               .attrs = &axis,
-                               .n_attrs = channels == RECIPE_PER_TENSOR ? 0 : 1,
-                               .attrs_of = NO_ID,
-                               .as = NO_ID,
-                               .name = f->names[DEQUANTIZED_NODE],
-                               .called = true,
-                               .out = &f->out};
-  return kit_out(f->k, kit_put(f->k, &spec), 0);
+  return kit_make(f->k, OP_DequantizeLinear, KIT_INPUTS(in, 3),
+                  KIT_ATTRS(&axis, channels == RECIPE_PER_TENSOR ? 0 : 1),
+                  KIT_CALLED(f->names[DEQUANTIZED_NODE]), KIT_OUT(f->out));
 }
 
 // ---- tensors -----------------------------------------------------------------------------------

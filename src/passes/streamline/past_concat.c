@@ -108,8 +108,7 @@ static void make(struct run *r, const struct concat *c, const struct joins *join
   const uint32_t n_before = k->m->n_nodes;
   uint32_t *in = arena_alloc(k->env->scratch, c->n_in * sizeof *in);
   uint32_t *gone = arena_alloc(k->env->scratch, c->n * sizeof *gone);
-  kit_site(k, c->node, "past_concat");
-  kit_converted(k, c->node, "past_concat");
+  kit_begin(k, c->node, "past_concat");
   for (uint32_t slot = 0; slot < c->n_in; slot++)
     in[slot] =
         joins[slot].values[0] == NO_ID && plans[slot].how == JOINS_NONE ? NO_ID
@@ -170,9 +169,8 @@ static void visit(struct kit *k, uint32_t node) {
   }
 }
 
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
+static int run(struct pass_env *env, void *with, struct err *err) {
   struct run r = {0};
-  (void)result;
   kit_init(&r.k, env, env->pass->name);
   kit_infer(&r.k);
   kit_visit(&r.k, with, visit);

@@ -160,8 +160,7 @@ static uint32_t move(struct kit *k, uint32_t node) {
   for (uint32_t i = 0; i < n_in; i++)
     if ((part[i] = part_of(&s, i)) == PART_NONE) return NO_ID;
   s.sizes = s.plain ? NULL : sizes_of(&s);
-  kit_site(k, node, "past_split");
-  kit_converted(k, node, "past_split");
+  kit_begin(k, node, "past_split");
   for (uint32_t i = 0; i < n_in; i++)
     take_parts(&s, i, part[i], parts + (size_t)i * s.n);
   return place(&s, n_in, parts);
@@ -170,11 +169,6 @@ static uint32_t move(struct kit *k, uint32_t node) {
 static void visit(struct kit *k, uint32_t node) {
   while (node != NO_ID && kit_op(k, node) == OP_Split)
     node = move(k, node);
-}
-
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
-  (void)result;
-  return kit_walk(env, with, visit, err);
 }
 
 const struct pass streamline_past_split = {
@@ -188,5 +182,6 @@ const struct pass streamline_past_split = {
     .exactness = EXACTNESS_EXACT,
     .loosest = EXACTNESS_ZERO,
     NAME_FILTER_ALONE,
-    .run = run,
+    .run = kit_run,
+    .visit = visit,
 };

@@ -91,8 +91,7 @@ static uint32_t make(struct split *s, const struct joins *joins, const struct jo
   const uint32_t like = s->users[0], sizes = kit_in(k, s->node, 1);
   uint32_t *in = arena_alloc(k->env->scratch, s->n_in * sizeof *in);
   struct edit_output *out = arena_zalloc(k->env->scratch, s->n * sizeof *out);
-  kit_site(k, s->node, "split_past");
-  kit_converted(k, s->node, "split_past");
+  kit_begin(k, s->node, "split_past");
   k->before = s->first;
   for (uint32_t slot = 0; slot < s->n_in; slot++)
     in[slot] = slot == s->slot                  ? kit_in(k, s->node, 0)
@@ -137,9 +136,8 @@ static void visit(struct kit *k, uint32_t node) {
   if (kit_op(k, node) == OP_Split && k->m->nodes[node].n_out > 0) *TABLE_PUSH(r, splits) = node;
 }
 
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
+static int run(struct pass_env *env, void *with, struct err *err) {
   struct run r = {0};
-  (void)result;
   kit_init(&r.k, env, env->pass->name);
   kit_infer(&r.k);
   kit_visit(&r.k, with, visit);

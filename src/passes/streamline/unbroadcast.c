@@ -15,6 +15,7 @@
 #include "findings.h"
 #include "name_filter.h"
 #include "rules.h"
+#include "tables_free.h"
 
 struct question {
   uint32_t recipe;
@@ -256,7 +257,7 @@ static void walk(struct run *r, uint32_t graph,
   }
 }
 
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
+static int run(struct pass_env *env, void *with, struct err *err) {
   struct run r = {.nodes = with};
   kit_init(&r.k, env, env->pass->name);
   kit_infer(&r.k);
@@ -266,11 +267,8 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
   const int rc = ask(&r, err);
   for (uint32_t g = 0; rc == 0 && kit_graph(&r.k, &g); g++)
     walk(&r, g, lessen);
-  result->held_back = r.held_back;
-  TABLE_FREE(&r, questions);
-  TABLE_FREE(&r, question_of);
-  TABLE_FREE(&r, made);
-  TABLE_FREE(&r, made_of);
+  env->result->held_back = r.held_back;
+  TABLES_FREE(&r, questions, question_of, made, made_of);
   return kit_done(&r.k, err) || rc ? -1 : 0;
 }
 
@@ -281,7 +279,6 @@ const struct pass streamline_unbroadcast = {
              "axis where all elements are equal, if another operand determines the length of the "
              "result along that axis.",
     .needs = "types and shapes, which the pass infers",
-    .promises = "all outputs of the model are unchanged",
     .exactness = EXACTNESS_EXACT,
     .loosest = EXACTNESS_ZERO,
     NAME_FILTER_ALONE,

@@ -10,10 +10,6 @@
 // that come close.
 #include "thresholds.h"
 
-static void skip(struct stairs *s, uint32_t node, const char *why) {
-  if (strcmp(why, "not_constant") != 0) kit_skipped(&s->k, node, why);
-}
-
 static uint32_t put(struct stairs *s, uint32_t x, const struct stairs_array *t,
                     const struct stairs_array *w, uint32_t as) {
   const uint32_t thresholds = stairs_write(s, "thresholds", t),
@@ -50,8 +46,8 @@ static uint32_t put_part(struct stairs *s, uint32_t x, const struct stairs_table
   return put(s, x, &t, &w, NO_ID);
 }
 
-static void monotonicity(struct stairs *s, uint32_t node) {
-  struct kit *k = &s->k;
+static void monotonicity(struct kit *k, uint32_t node) {
+  struct stairs *s = (struct stairs *)k;
   struct stairs_array t, w;
   struct stairs_table table;
   if (!stairs_is(s, node)) return;
@@ -65,12 +61,9 @@ static void monotonicity(struct stairs *s, uint32_t node) {
   }
   if (!why && !down) return; // it goes up, or nowhere
   if (!why) why = stairs_of(s, node, &t, &w, &table);
-  if (why) {
-    skip(s, node, why);
-    return;
-  }
+  if (stairs_skips(s, node, why)) return;
   if (!stairs_may(s, stairs_sums_exactly(&table) ? EXACTNESS_ZERO : EXACTNESS_ROUNDING)) return;
-  stairs_site(s, node, "monotone");
+  kit_begin(k, node, "monotone");
   if (!up) {
     for (uint64_t i = 0; i < w.count; i++)
       w.at[i] = fabs(w.at[i]);
@@ -117,8 +110,8 @@ static uint64_t steps_of_one(const struct stairs_table *table, enum exactness *l
   return large || most < table->n ? most : 0;
 }
 
-static void multiplicity(struct stairs *s, uint32_t node) {
-  struct kit *k = &s->k;
+static void multiplicity(struct kit *k, uint32_t node) {
+  struct stairs *s = (struct stairs *)k;
   struct stairs_array t, w;
   struct stairs_table table;
   enum exactness level = EXACTNESS_ROUNDING;
@@ -126,8 +119,7 @@ static void multiplicity(struct stairs *s, uint32_t node) {
   const char *why = stairs_of(s, node, &t, &w, &table);
   const uint64_t n = why ? 0 : steps_of_one(&table, &level);
   if (!why && n > STAIRS_MOST / table.rows) why = "too_large";
-  if (why) skip(s, node, why);
-  if (why || n == 0 || !stairs_may(s, level)) return;
+  if (stairs_skips(s, node, why) || n == 0 || !stairs_may(s, level)) return;
   struct stairs_table ones = table;
   ones.n = n;
   ones.dims[ones.rank - 1] = (int64_t)n;
@@ -148,7 +140,7 @@ static void multiplicity(struct stairs *s, uint32_t node) {
   const uint32_t x = kit_in(k, node, 0), old_t = kit_in(k, node, 1), old_w = kit_in(k, node, 2);
   t = stairs_thresholds(&ones);
   w = stairs_weights(&ones);
-  stairs_site(s, node, "steps_of_one");
+  kit_begin(k, node, "steps_of_one");
   put(s, x, &t, &w, node);
   stairs_drop(s, old_t, old_w);
 }
@@ -208,33 +200,27 @@ static const char *split(struct stairs *s, const struct stairs_array *t, struct 
   return NULL;
 }
 
-static void granularity(struct stairs *s, uint32_t node) {
-  struct kit *k = &s->k;
+static void granularity(struct kit *k, uint32_t node) {
+  struct stairs *s = (struct stairs *)k;
   struct stairs_array t, w, u, b;
   if (!stairs_is(s, node)) return;
   const uint32_t x = kit_in(k, node, 0), old_t = kit_in(k, node, 1), old_w = kit_in(k, node, 2);
   uint32_t weights = old_w;
   const char *why = stairs_read(s, old_t, &t);
   if (!why && !dtype_is_plain_float(t.dtype)) why = "dtype";
-  if (why) {
-    skip(s, node, why);
-    return;
-  }
+  if (stairs_skips(s, node, why)) return;
   // Weights that are not known may have an axis or not: the thresholds then keep theirs.
   const bool known = stairs_read(s, weights, &w) == NULL;
   if (!known) w = (struct stairs_array){.rank = 0};
   stairs_narrow(s, &t, &w, x);
   if (t.rank <= 2) return;
   why = split(s, &t, &u, &b);
-  if (why) {
-    skip(s, node, why);
-    return;
-  }
+  if (stairs_skips(s, node, why)) return;
   if (!stairs_may(s, EXACTNESS_FINITE)) return; // the sum is rounded, and then compared
   const struct stairs_array none = {.rank = 0};
   stairs_narrow(s, &u, known ? &w : &none, x);
   const bool less_w = known && stairs_narrow(s, &w, &u, x);
-  stairs_site(s, node, "per_channel");
+  kit_begin(k, node, "per_channel");
   if (less_w) weights = stairs_write(s, "weights", &w);
   const uint32_t bias = stairs_write(s, "bias", &b);
   const uint32_t shifted = kit_make(k, OP_Add, KIT_IN(x, bias));
@@ -243,21 +229,6 @@ static void granularity(struct stairs *s, uint32_t node) {
 }
 
 // ---- the passes --------------------------------------------------------------------------------
-
-static int run_monotonicity(struct pass_env *env, void *with, struct pass_result *result,
-                            struct err *err) {
-  return stairs_walk(env, with, result, monotonicity, err);
-}
-
-static int run_multiplicity(struct pass_env *env, void *with, struct pass_result *result,
-                            struct err *err) {
-  return stairs_walk(env, with, result, multiplicity, err);
-}
-
-static int run_granularity(struct pass_env *env, void *with, struct pass_result *result,
-                           struct err *err) {
-  return stairs_walk(env, with, result, granularity, err);
-}
 
 const struct pass thresholds_by_monotonicity = {
     .name = "decompose-thresholds/ThresholdMonotonicityDecomposition",
@@ -272,7 +243,8 @@ const struct pass thresholds_by_monotonicity = {
     .exactness = EXACTNESS_ZERO,
     .loosest = EXACTNESS_ROUNDING,
     NAME_FILTER_ALONE,
-    .run = run_monotonicity,
+    .run = stairs_run,
+    .visit = monotonicity,
 };
 
 const struct pass thresholds_by_multiplicity = {
@@ -286,7 +258,8 @@ const struct pass thresholds_by_multiplicity = {
     .exactness = EXACTNESS_EXACT,
     .loosest = EXACTNESS_ROUNDING,
     NAME_FILTER_ALONE,
-    .run = run_multiplicity,
+    .run = stairs_run,
+    .visit = multiplicity,
 };
 
 const struct pass thresholds_by_granularity = {
@@ -299,5 +272,6 @@ const struct pass thresholds_by_granularity = {
                 "the sum of input and bias decides",
     .exactness = EXACTNESS_FINITE,
     NAME_FILTER_ALONE,
-    .run = run_granularity,
+    .run = stairs_run,
+    .visit = granularity,
 };

@@ -172,8 +172,8 @@ static uint32_t ones(struct stairs *s, uint32_t thresholds) {
                         recipe_fill(k->r, DTYPE_FLOAT, dims, rank, span_of(&one, sizeof one)));
 }
 
-static void fuse(struct stairs *s, uint32_t node) {
-  struct kit *k = &s->k;
+static void fuse(struct kit *k, uint32_t node) {
+  struct stairs *s = (struct stairs *)k;
   struct summed m;
   if (!find_root(k, node, &m)) return;
   const uint32_t compares = kit_maker(k, m.root), before = kit_maker(k, kit_in(k, node, 0)),
@@ -186,7 +186,7 @@ static void fuse(struct stairs *s, uint32_t node) {
   if (!is_widened(k, left) || kit_constant(k, left, &tensor)) return;
   if (kit_may_be_left_out(k->m, t) || (m.weights != NO_ID && kit_may_be_left_out(k->m, m.weights)))
     return;
-  stairs_site(s, node, "definition");
+  kit_begin(k, node, "definition");
   const uint32_t x = without_axis(s, left), w = m.weights == NO_ID ? ones(s, t) : m.weights;
   stairs_put(s, x, t, w, node);
   sweep(k, before, axes);
@@ -307,8 +307,8 @@ static uint32_t bias_of(struct stairs *s, const struct segments *g) {
   return stairs_write(s, "bias", &a);
 }
 
-static void fuse_segments(struct stairs *s, uint32_t node) {
-  struct kit *k = &s->k;
+static void fuse_segments(struct kit *k, uint32_t node) {
+  struct stairs *s = (struct stairs *)k;
   struct summed m;
   struct segments g = {.exact = true};
   struct stairs_array t[LEAVES], w;
@@ -323,10 +323,7 @@ static void fuse_segments(struct stairs *s, uint32_t node) {
     sort_out(s, &m, t, &w, &g);
     if (g.table.n == 0) why = "no_steps";
   }
-  if (why) {
-    kit_skipped(k, node, why);
-    return;
-  }
+  if (kit_skips(k, node, why)) return;
   fill(s, &g);
   bool numbers = true; // that keep NaN as it was
   for (uint32_t i = 0; i < m.n; i++)
@@ -337,7 +334,7 @@ static void fuse_segments(struct stairs *s, uint32_t node) {
                  y = kit_out(k, node, 0);
   const struct stairs_array thresholds = stairs_thresholds(&g.table),
                             weights = stairs_weights(&g.table);
-  stairs_site(s, node, "segments");
+  kit_begin(k, node, "segments");
   const uint32_t x = without_axis(s, m.x);
   const uint32_t new_t = stairs_write(s, "thresholds", &thresholds),
                  new_w = stairs_write(s, "weights", &weights), bias = bias_of(s, &g);
@@ -351,15 +348,6 @@ static void fuse_segments(struct stairs *s, uint32_t node) {
 
 // ---- the passes --------------------------------------------------------------------------------
 
-static int run_fuse(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
-  return stairs_walk(env, with, result, fuse, err);
-}
-
-static int run_segments(struct pass_env *env, void *with, struct pass_result *result,
-                        struct err *err) {
-  return stairs_walk(env, with, result, fuse_segments, err);
-}
-
 const struct pass thresholds_fuse = {
     .name = "fuse-thresholds/FuseThresholds",
     .summary = "fuse comparisons, weights and their sum into MultiThreshold",
@@ -369,7 +357,8 @@ const struct pass thresholds_fuse = {
     .promises = "the same results",
     .exactness = EXACTNESS_EXACT,
     NAME_FILTER_ALONE,
-    .run = run_fuse,
+    .run = stairs_run,
+    .visit = fuse,
 };
 
 const struct pass thresholds_fuse_segments = {
@@ -383,5 +372,6 @@ const struct pass thresholds_fuse_segments = {
     .exactness = EXACTNESS_ZERO,
     .loosest = EXACTNESS_ROUNDING,
     NAME_FILTER_ALONE,
-    .run = run_segments,
+    .run = stairs_run,
+    .visit = fuse_segments,
 };

@@ -51,10 +51,10 @@ static void say(struct kit *k, bool *began, uint32_t value, const char *text) {
   edit_say_range(k->e, value, span_str(text));
 }
 
-static int annotate(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
+static int annotate(struct pass_env *env, void *with, struct err *err) {
   struct kit k;
   struct sure_ranges r;
-  (void)with, (void)result;
+  (void)with;
   kit_init(&k, env, env->pass->name);
   kit_infer(&k);
   const int rc = sure_ranges_find(&r, &k, NULL, err);
@@ -70,9 +70,9 @@ static int annotate(struct pass_env *env, void *with, struct pass_result *result
   return kit_done(&k, err) < 0 ? -1 : rc;
 }
 
-static int cleanup(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
+static int cleanup(struct pass_env *env, void *with, struct err *err) {
   struct kit k;
-  (void)with, (void)result;
+  (void)with;
   kit_init(&k, env, env->pass->name);
   bool began = false;
   for (uint32_t i = 0; i < k.m->n_infos; i++) {
@@ -100,7 +100,6 @@ const struct pass thresholds_annotate = {
              "range is known better than from its type: constants, outputs of Clip, and values "
              "computed from them. Existing ranges are assumed to be true. Weights are read once, "
              "a part at a time.",
-    .needs = "nothing",
     .promises = "only metadata changes",
     .exactness = EXACTNESS_EXACT,
     .run = annotate,
@@ -111,7 +110,6 @@ const struct pass thresholds_cleanup = {
     .summary = "remove the metadata that range-annotation wrote",
     .about = "Removes the range from the metadata of all values, and all entries of the model's "
              "metadata whose key begins with range: .",
-    .needs = "nothing",
     .promises = "only metadata changes",
     .exactness = EXACTNESS_EXACT,
     .run = cleanup,

@@ -72,7 +72,7 @@ static void convert(struct stairs *s, const struct sure_ranges *r, uint32_t node
     t.at[i] = threshold(op, dtype, least + 1 + i);
     w.at[i] = 1;
   }
-  stairs_site(s, node, "thresholds");
+  kit_begin(k, node, "thresholds");
   const bool cast = dtype != DTYPE_FLOAT, add = least != 0;
   const uint32_t thresholds = stairs_write(s, "thresholds", &t),
                  weights = stairs_write(s, "weights", &w);
@@ -90,8 +90,8 @@ static void convert(struct stairs *s, const struct sure_ranges *r, uint32_t node
   kit_replace(k, node, OP_Add, KIT_IN(z, kit_new_scalar(k, "least", dtype, least)));
 }
 
-static void visit(struct stairs *s, uint32_t node) {
-  struct kit *k = &s->k;
+static void visit(struct kit *k, uint32_t node) {
+  struct stairs *s = (struct stairs *)k;
   const struct sure_ranges *r = s->with;
   uint32_t steps;
   if (!is_rounding(k, node) || kit_out(k, node, 0) == NO_ID) return;
@@ -102,10 +102,10 @@ static void visit(struct stairs *s, uint32_t node) {
     convert(s, r, node, steps);
 }
 
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
+static int run(struct pass_env *env, void *with, struct err *err) {
   struct stairs s;
   struct sure_ranges r;
-  stairs_begin(&s, env, with, result);
+  stairs_begin(&s, env, with);
   const int rc = sure_ranges_find(&r, &s.k, is_rounding, err);
   s.with = &r;
   if (rc == 0) stairs_each(&s, visit);

@@ -144,31 +144,24 @@ static void absorb(struct stairs *s, uint32_t node, const struct comparison *m) 
   kit_replace(k, node, OP_Not, KIT_IN(between));
 }
 
-static void visit(struct stairs *s, uint32_t node) {
-  struct kit *k = &s->k;
+static void visit(struct kit *k, uint32_t node) {
+  struct stairs *s = (struct stairs *)k;
   struct comparison m = {.alpha = 1};
   const enum op op = kit_op(k, node);
   uint32_t tensor;
   if (op != OP_GreaterOrEqual && op != OP_LessOrEqual && op != OP_Less && op != OP_Greater) return;
   if (kit_opset(k, k->m->nodes[node].graph) < 12 || kit_out(k, node, 0) == NO_ID) return;
   const char *why = read(s, node, &m);
-  if (why) {
-    if (strcmp(why, "not_constant") != 0) kit_skipped(k, node, why);
-    return;
-  }
+  if (stairs_skips(s, node, why)) return;
   if (kit_constant(k, m.x, &tensor) || kit_may_be_left_out(k->m, m.x) ||
       !kit_available(k, m.x, k->m->nodes[node].graph, node) || !stairs_may(s, EXACTNESS_FINITE))
     return;
   const uint32_t value = kit_in(k, node, m.constant == kit_in(k, node, 0));
   const uint32_t made = kit_maker(k, value);
-  stairs_site(s, node, "silu");
+  kit_begin(k, node, "silu");
   absorb(s, node, &m);
   kit_sweep(k, made);
   if (!(k->m->values[m.constant].flags & VALUE_DEAD)) dead_ends_drop(k->e, m.constant);
-}
-
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
-  return stairs_walk(env, with, result, visit, err);
 }
 
 const struct pass thresholds_silu = {
@@ -181,5 +174,6 @@ const struct pass thresholds_silu = {
     .promises = "the same results unless a comparison is so close that rounding decides it",
     .exactness = EXACTNESS_FINITE,
     NAME_FILTER_ALONE,
-    .run = run,
+    .run = stairs_run,
+    .visit = visit,
 };

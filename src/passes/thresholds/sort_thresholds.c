@@ -22,16 +22,13 @@ static bool sort_row(struct stairs_step *room, double *t, double *w, uint64_t n)
   return moved;
 }
 
-static void visit(struct stairs *s, uint32_t node) {
-  struct kit *k = &s->k;
+static void visit(struct kit *k, uint32_t node) {
+  struct stairs *s = (struct stairs *)k;
   struct stairs_array t, w;
   struct stairs_table table;
   if (!stairs_is(s, node)) return;
   const char *why = stairs_of(s, node, &t, &w, &table);
-  if (why) {
-    if (strcmp(why, "not_constant") != 0) kit_skipped(k, node, why);
-    return;
-  }
+  if (stairs_skips(s, node, why)) return;
   struct stairs_step *room = arena_alloc(&s->room, table.n * sizeof *room);
   bool moved = false;
   for (uint64_t row = 0; row < table.rows; row++)
@@ -43,15 +40,11 @@ static void visit(struct stairs *s, uint32_t node) {
   w = stairs_weights(&table);
   stairs_narrow(s, &t, &w, x);
   stairs_narrow(s, &w, &t, x);
-  stairs_site(s, node, "sorted");
+  kit_begin(k, node, "sorted");
   const uint32_t thresholds = stairs_write(s, "thresholds", &t),
                  weights = stairs_write(s, "weights", &w);
   stairs_put(s, x, thresholds, weights, node);
   stairs_drop(s, old_t, old_w);
-}
-
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
-  return stairs_walk(env, with, result, visit, err);
 }
 
 const struct pass thresholds_sort = {
@@ -64,5 +57,6 @@ const struct pass thresholds_sort = {
     .exactness = EXACTNESS_EXACT,
     .loosest = EXACTNESS_ROUNDING,
     NAME_FILTER_ALONE,
-    .run = run,
+    .run = stairs_run,
+    .visit = visit,
 };

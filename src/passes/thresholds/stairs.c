@@ -15,16 +15,15 @@
 
 // ---- the walk ----------------------------------------------------------------------------------
 
-void stairs_begin(struct stairs *s, struct pass_env *env, void *options,
-                  struct pass_result *result) {
+void stairs_begin(struct stairs *s, struct pass_env *env, void *options) {
   const struct name_filter *nodes = options;
-  *s = (struct stairs){.result = result, .options = options};
+  *s = (struct stairs){.options = options};
   kit_init(&s->k, env, env->pass->name);
   name_filter_warn(&nodes, 1, env);
   kit_infer(&s->k);
 }
 
-void stairs_each(struct stairs *s, void (*visit)(struct stairs *s, uint32_t node)) {
+void stairs_each(struct stairs *s, void (*visit)(struct kit *k, uint32_t node)) {
   struct kit *k = &s->k;
   for (uint32_t g = 0; kit_graph(k, &g); g++)
     for (uint32_t n = k->m->graphs[g].first_node, next; n != NO_ID; n = next) {
@@ -32,7 +31,7 @@ void stairs_each(struct stairs *s, void (*visit)(struct stairs *s, uint32_t node
       if (s->err.kind != ERR_NONE) return;
       arena_reset(&k->site);
       arena_reset(&s->room);
-      if (!name_filter_refuses(s->options, model_name_str(k->m, k->m->nodes[n].name))) visit(s, n);
+      if (!name_filter_refuses(s->options, model_name_str(k->m, k->m->nodes[n].name))) visit(k, n);
     }
 }
 
@@ -44,17 +43,16 @@ int stairs_end(struct stairs *s, struct err *err) {
   return -1;
 }
 
-int stairs_walk(struct pass_env *env, void *options, struct pass_result *result,
-                void (*visit)(struct stairs *s, uint32_t node), struct err *err) {
+int stairs_run(struct pass_env *env, void *options, struct err *err) {
   struct stairs s;
-  stairs_begin(&s, env, options, result);
-  stairs_each(&s, visit);
+  stairs_begin(&s, env, options);
+  stairs_each(&s, env->pass->visit);
   return stairs_end(&s, err);
 }
 
 bool stairs_may(struct stairs *s, enum exactness level) {
   if (level <= s->k.env->exactness) return true;
-  s->result->held_back++;
+  s->k.env->result->held_back++;
   return false;
 }
 
@@ -118,15 +116,6 @@ uint32_t stairs_write(struct stairs *s, const char *what, const struct stairs_ar
 
 static bool same_number(double a, double b) {
   return (a == b && signbit(a) == signbit(b)) || (isnan(a) && isnan(b));
-}
-
-bool stairs_same(const struct stairs_array *a, const struct stairs_array *b) {
-  if (a->rank != b->rank || a->count != b->count || a->dtype != b->dtype) return false;
-  for (uint32_t i = 0; i < a->rank; i++)
-    if (a->dims[i] != b->dims[i]) return false;
-  for (uint64_t i = 0; i < a->count; i++)
-    if (!same_number(a->at[i], b->at[i])) return false;
-  return true;
 }
 
 uint64_t stairs_index(const struct stairs_array *array, const int64_t *dims, uint32_t rank,
@@ -286,9 +275,9 @@ bool stairs_narrow(struct stairs *s, struct stairs_array *a, const struct stairs
 
 // ---- nodes -------------------------------------------------------------------------------------
 
-void stairs_site(struct stairs *s, uint32_t node, const char *reason) {
-  kit_site(&s->k, node, reason);
-  kit_converted(&s->k, node, reason);
+bool stairs_skips(struct stairs *s, uint32_t node, const char *why) {
+  if (why && strcmp(why, "not_constant") != 0) kit_skipped(&s->k, node, why);
+  return why != NULL;
 }
 
 bool stairs_is(struct stairs *s, uint32_t node) {
@@ -314,9 +303,7 @@ uint32_t stairs_put(struct stairs *s, uint32_t x, uint32_t thresholds, uint32_t 
   struct kit *k = &s->k;
   const uint32_t in[] = {x, thresholds, weights};
   kit_import(k, k->graph, kit_domain_name(KIT_PASSES), 1);
-  const struct kit_new spec = {
-      .op = OP_ops_MultiThreshold, .in = in, .n_in = 3, .attrs_of = NO_ID, .as = as};
-  return kit_out(k, kit_put(k, &spec), 0);
+  return kit_out(k, kit_replace(k, as, OP_ops_MultiThreshold, KIT_INPUTS(in, 3)), 0);
 }
 
 void stairs_drop(struct stairs *s, uint32_t thresholds, uint32_t weights) {

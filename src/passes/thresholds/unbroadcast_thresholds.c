@@ -6,31 +6,24 @@
 // that may be 1.
 #include "thresholds.h"
 
-static void visit(struct stairs *s, uint32_t node) {
-  struct kit *k = &s->k;
+static void visit(struct kit *k, uint32_t node) {
+  struct stairs *s = (struct stairs *)k;
   struct stairs_array t, w;
   struct stairs_table table;
   if (!stairs_is(s, node)) return;
   const char *why = stairs_read(s, kit_in(k, node, 1), &t);
   if (!why) why = stairs_read(s, kit_in(k, node, 2), &w);
   if (!why) why = stairs_join(s, &t, &w, &table); // do they fit?
-  if (why) {
-    if (strcmp(why, "not_constant") != 0) kit_skipped(k, node, why);
-    return;
-  }
+  if (stairs_skips(s, node, why)) return;
   const uint32_t x = kit_in(k, node, 0), old_t = kit_in(k, node, 1), old_w = kit_in(k, node, 2);
   uint32_t thresholds = old_t, weights = old_w;
   const bool less_t = stairs_narrow(s, &t, &w, x), less_w = stairs_narrow(s, &w, &t, x);
   if (!less_t && !less_w) return;
-  stairs_site(s, node, "unbroadcast");
+  kit_begin(k, node, "unbroadcast");
   if (less_t) thresholds = stairs_write(s, "thresholds", &t);
   if (less_w) weights = stairs_write(s, "weights", &w);
   stairs_put(s, x, thresholds, weights, node);
   stairs_drop(s, old_t, old_w);
-}
-
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
-  return stairs_walk(env, with, result, visit, err);
 }
 
 const struct pass thresholds_unbroadcast = {
@@ -42,5 +35,6 @@ const struct pass thresholds_unbroadcast = {
     .promises = "the same results",
     .exactness = EXACTNESS_EXACT,
     NAME_FILTER_ALONE,
-    .run = run,
+    .run = stairs_run,
+    .visit = visit,
 };

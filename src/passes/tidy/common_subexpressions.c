@@ -226,8 +226,7 @@ static const char *obstacle(struct kit *k, uint32_t node, uint32_t other) {
 
 static void give_way(struct kit *k, uint32_t node, uint32_t other) {
   struct model_type of, known;
-  kit_site(k, node, "equal");
-  kit_converted(k, node, "equal");
+  kit_begin(k, node, "equal");
   for (uint32_t i = 0; i < k->m->nodes[node].n_out; i++) {
     const uint32_t from = kit_out(k, node, i), to = kit_out(k, other, i);
     if (from == NO_ID) continue;
@@ -344,11 +343,11 @@ int common_subexpressions(struct pass_env *env, const struct name_filter *nodes,
   return kit_done(&k, err);
 }
 
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
+static int run(struct pass_env *env, void *with, struct err *err) {
   struct common_subexpressions_result counts;
   name_filter_warn(&(const struct name_filter *){with}, 1, env);
   const int rc = common_subexpressions(env, with, &counts, err);
-  result->held_back = counts.held_back;
+  env->result->held_back = counts.held_back;
   return rc;
 }
 
@@ -360,7 +359,6 @@ const struct pass tidy_common_subexpressions = {
     .about = "Replaces nodes with the same operator, attributes and inputs by the first of them, "
              "including Constants with equal elements. Constants that nodes use are equal if "
              "their elements are equal.",
-    .needs = "nothing",
     .promises = "all outputs of the model are unchanged, including their names",
     .exactness = EXACTNESS_EXACT,
     .loosest = EXACTNESS_ZERO,

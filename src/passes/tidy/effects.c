@@ -11,6 +11,7 @@
 #include "effects.h"
 
 #include "model_calls.h"
+#include "tables_free.h"
 
 enum { DROPOUT_MODE_OPSET = 12, DROPOUT_TEST_OPSET = 7 };
 
@@ -86,10 +87,7 @@ void effects_find(struct effects *x, struct kit *k) {
       mark(&c, i - 1, c.of[f]);
   }
   model_calls_done(&c.calls);
-  TABLE_FREE(&c, of);
-  TABLE_FREE(&c, caller);
-  TABLE_FREE(&c, before);
-  TABLE_FREE(&c, list);
+  TABLES_FREE(&c, of, caller, before, list);
 }
 
 void effects_done(struct effects *x) {

@@ -20,6 +20,7 @@
 
 #include "digest.h"
 #include "likenesses.h"
+#include "tables_free.h"
 #include "unlist.h"
 #include "weights.h"
 
@@ -183,7 +184,9 @@ static int ask(struct equal *q, struct err *err) {
   TABLE_FREE(&by, several);
   if (q->n_questions == 0 || q->options->at_hand || !env->ask) return 0;
   TABLE_ADD(q, answers, q->n_questions);
-  if (likenesses_ask(env, q->questions, q->n_questions, q->answers, err)) return -1;
+  if (answers_ask(&likenesses_form, env, LIKENESSES_STAGE, q->questions, q->n_questions, q->answers,
+                  err))
+    return -1;
   for (uint32_t i = 0; i < q->n_members; i++) {
     struct member *x = &q->members[i];
     if (x->left || x->recipe == NO_ID || !q->asked[x->recipe]) continue;
@@ -237,11 +240,10 @@ static void merge(struct equal *q, struct unlist *gone, uint32_t i) {
   if (*here == 0) *here = i + 1;
 }
 
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
+static int run(struct pass_env *env, void *with, struct err *err) {
   struct kit k;
   struct equal q = {.k = &k, .options = with};
   struct unlist gone = {0};
-  (void)result;
   kit_init(&k, env, env->pass->name);
   collect(&q);
   group_all(&q);
@@ -252,12 +254,7 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
   for (uint32_t i = 0; i < q.n_members && rc == 0; i++)
     if (!q.members[i].left) merge(&q, &gone, i);
   unlist_done(&gone, &k);
-  TABLE_FREE(&q, members);
-  TABLE_FREE(&q, groups);
-  TABLE_FREE(&q, slots);
-  TABLE_FREE(&q, questions);
-  TABLE_FREE(&q, asked);
-  TABLE_FREE(&q, answers);
+  TABLES_FREE(&q, members, groups, slots, questions, asked, answers);
   return kit_done(&k, err) || rc ? -1 : 0;
 }
 
@@ -275,8 +272,6 @@ const struct pass tidy_equal_initializers = {
     .summary = "merge initializers with equal type, shape and bytes",
     .about = "Compares a sample of 64 KiB of each initializer, then reads the initializers with "
              "equal samples completely, and replaces equal ones by the first.",
-    .needs = "nothing",
-    .promises = "all outputs of the model are unchanged",
     .exactness = EXACTNESS_EXACT,
     PASS_OPTIONS(options, equal_options),
     .run = run,

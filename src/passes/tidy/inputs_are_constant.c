@@ -11,9 +11,9 @@
 #include "tidy.h"
 #include "weights.h"
 
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
+static int run(struct pass_env *env, void *with, struct err *err) {
   struct kit k;
-  (void)with, (void)result;
+  (void)with;
   kit_init(&k, env, env->pass->name);
   const struct model *m = k.m;
   const struct model_graph *g = &m->graphs[m->main_graph];

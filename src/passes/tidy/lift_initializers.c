@@ -39,9 +39,9 @@ static void lift(struct kit *k, uint32_t tensor) {
   edit_remove_tensor(k->e, tensor);
 }
 
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
+static int run(struct pass_env *env, void *with, struct err *err) {
   struct kit k;
-  (void)with, (void)result;
+  (void)with;
   kit_init(&k, env, env->pass->name);
   const struct model *m = k.m;
   for (uint32_t t = 0, n = m->n_tensors; t < n; t++) {
@@ -72,8 +72,6 @@ const struct pass tidy_lift_initializers = {
     .about = "Moves each initializer of a subgraph (a branch of an If, the body of a Loop or "
              "Scan) to the main graph, where every subgraph can use it. Initializers that are "
              "inputs or outputs of their graph, and those in functions, are left unchanged.",
-    .needs = "nothing",
-    .promises = "all outputs of the model are unchanged",
     .exactness = EXACTNESS_EXACT,
     .run = run,
 };

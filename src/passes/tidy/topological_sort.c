@@ -126,10 +126,10 @@ static uint32_t node_count(const struct model *m, uint32_t graph) {
   return n;
 }
 
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
+static int run(struct pass_env *env, void *with, struct err *err) {
   struct kit k;
   struct sort s = {.k = &k};
-  (void)with, (void)result;
+  (void)with;
   kit_init(&k, env, env->pass->name);
   kit_site(&k, NO_ID, "order");
   collect(&s);
@@ -155,8 +155,6 @@ const struct pass tidy_topological_sort = {
     .about = "Sorts the nodes of each graph that is not in topological order. If several nodes can "
              "come next, they keep their order. Sorted graphs, and graphs with a cycle, are not "
              "changed.",
-    .needs = "nothing",
-    .promises = "all outputs of the model are unchanged",
     .exactness = EXACTNESS_EXACT,
     .run = run,
 };

@@ -12,6 +12,7 @@
 // Values change places (a is to be called b, and b a): whoever stands in the way of another first gets a
 // name that nothing has.
 #include "kit.h"
+#include "tables_free.h"
 #include "tidy.h"
 
 struct unique_options {
@@ -169,11 +170,10 @@ static const char *obstacle(const struct model *m) {
   return NULL;
 }
 
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
+static int run(struct pass_env *env, void *with, struct err *err) {
   const struct unique_options *o = with;
   struct kit k;
   struct naming x = {.k = &k};
-  (void)result;
   kit_init(&k, env, env->pass->name);
   const char *reason = obstacle(k.m);
   if (reason) {
@@ -188,12 +188,7 @@ static int run(struct pass_env *env, void *with, struct pass_result *result, str
   make_room(&x);
   rename_nodes(&x);
   rename_values(&x);
-  TABLE_FREE(&x, order);
-  TABLE_FREE(&x, count);
-  TABLE_FREE(&x, node);
-  TABLE_FREE(&x, value);
-  TABLE_FREE(&x, stays);
-  TABLE_FREE(&x, wanted);
+  TABLES_FREE(&x, order, count, node, value, stays, wanted);
   return kit_done(&k, err);
 }
 
@@ -213,8 +208,6 @@ const struct pass tidy_unique_names = {
              "initializers <node>_input_<slot> after the first node that uses them. The inputs "
              "and outputs of the model, subgraphs of operators that are not ONNX's, and functions "
              "keep their names.",
-    .needs = "nothing",
-    .promises = "all outputs of the model are unchanged",
     .exactness = EXACTNESS_EXACT,
     PASS_OPTIONS(options, unique_options),
     .run = run,

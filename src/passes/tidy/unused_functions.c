@@ -54,10 +54,10 @@ static void find_reached(struct reach *r, struct kit *k) {
   model_calls_done(&r->by_name);
 }
 
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
+static int run(struct pass_env *env, void *with, struct err *err) {
   struct kit k;
   struct reach r = {0};
-  (void)with, (void)result;
+  (void)with;
   kit_init(&k, env, env->pass->name);
   kit_site(&k, NO_ID, "unused");
   find_reached(&r, &k);
@@ -81,8 +81,6 @@ const struct pass tidy_unused_functions = {
     .about =
         "Removes each function of the model that no node calls. Calls inside functions count only "
         "if the function is itself called.",
-    .needs = "nothing",
-    .promises = "all outputs of the model are unchanged",
     .exactness = EXACTNESS_EXACT,
     .run = run,
 };

@@ -61,16 +61,14 @@ static void drop_constants(struct kit *k, uint32_t graph) {
   for (uint32_t n = k->m->graphs[graph].first_node, next; n != NO_ID; n = next) {
     next = k->m->nodes[n].next;
     if (kit_op(k, n) != OP_Constant || !is_idle(k, n)) continue;
-    kit_site(k, n, "unused");
-    kit_converted(k, n, "unused");
+    kit_begin(k, n, "unused");
     edit_remove_node(k->e, n);
   }
 }
 
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
+static int run(struct pass_env *env, void *with, struct err *err) {
   const struct unused_options *o = with;
   struct kit k;
-  (void)result;
   kit_init(&k, env, env->pass->name);
   drop_initializers(&k, o->inputs);
   for (uint32_t g = 0; kit_graph(&k, &g); g++)
@@ -91,8 +89,6 @@ const struct pass tidy_unused_initializers = {
     .summary = "remove unused initializers and Constants",
     .about = "Removes every initializer and every Constant that no node uses and that is not an "
              "output, in the main graph, in subgraphs and in functions.",
-    .needs = "nothing",
-    .promises = "all outputs of the model are unchanged",
     .exactness = EXACTNESS_EXACT,
     PASS_OPTIONS(options, unused_options),
     .run = run,

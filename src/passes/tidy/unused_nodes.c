@@ -34,25 +34,20 @@ static void sweep(struct kit *k, const struct effects *x, uint32_t graph,
     before = m->nodes[n].prev;
     if (!is_unused(k, n)) continue;
     const char *why = name_filter_refuses(&o->nodes, model_name_str(m, m->nodes[n].name));
-    if (why) {
-      kit_skipped(k, n, why);
-      continue;
-    }
+    if (kit_skips(k, n, why)) continue;
     if (effects_has(x, n, EFFECTS_UNKNOWN) && !o->any_domain) {
       kit_skipped(k, n, "effect");
       continue;
     }
-    kit_site(k, n, "unused");
-    kit_converted(k, n, "unused");
+    kit_begin(k, n, "unused");
     edit_remove_node(k->e, n);
   }
 }
 
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
+static int run(struct pass_env *env, void *with, struct err *err) {
   const struct unused_options *o = with;
   struct effects x = {0};
   struct kit k;
-  (void)result;
   kit_init(&k, env, env->pass->name);
   effects_find(&x, &k);
   name_filter_warn(&(const struct name_filter *){&o->nodes}, 1, env);
@@ -78,8 +73,6 @@ const struct pass tidy_unused_nodes = {
     .summary = "remove nodes whose outputs are not used",
     .about = "Removes every node whose outputs are not used, then the nodes that only removed "
              "nodes used, in the main graph, in subgraphs and in functions.",
-    .needs = "nothing",
-    .promises = "all outputs of the model are unchanged",
     .exactness = EXACTNESS_EXACT,
     PASS_OPTIONS(options, unused_options),
     .run = run,

@@ -57,10 +57,10 @@ static void need_nodes(struct needed *x, struct kit *k, const uint32_t *first, c
       need(x, m, m->nodes[n].domain, list);
 }
 
-static int run(struct pass_env *env, void *with, struct pass_result *result, struct err *err) {
+static int run(struct pass_env *env, void *with, struct err *err) {
   struct kit k;
   struct needed x = {0};
-  (void)with, (void)result;
+  (void)with;
   kit_init(&k, env, env->pass->name);
   kit_site(&k, NO_ID, "unused");
   const struct model *m = k.m;
@@ -95,8 +95,6 @@ const struct pass tidy_unused_opsets = {
     .summary = "remove imports of operator sets that no node needs",
     .about = "Removes each import of an operator set that no node and no function of the model "
              "uses, and likewise from each function's own list. The import of ai.onnx is kept.",
-    .needs = "nothing",
-    .promises = "all outputs of the model are unchanged",
     .exactness = EXACTNESS_EXACT,
     .run = run,
 };

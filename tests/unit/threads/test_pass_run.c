@@ -95,9 +95,8 @@ static const char *word(const struct pass_env *env, uint32_t i) {
   return ((const struct editing *)env->pass)->words[i];
 }
 
-static int run_edit(struct pass_env *env, void *options, struct pass_result *result,
-                    struct err *err) {
-  (void)options, (void)result, (void)err;
+static int run_edit(struct pass_env *env, void *options, struct err *err) {
+  (void)options, (void)err;
   ((const struct editing *)env->pass)->edit(env);
   return 0;
 }
@@ -107,23 +106,21 @@ static void disorder(struct pass_env *env) {
   edit_move_node(env->edits, env->m->graphs[0].last_node, env->m->graphs[0].first_node);
 }
 
-static int rename_first(struct pass_env *env, void *options, struct pass_result *result,
-                        struct err *err) {
+static int rename_first(struct pass_env *env, void *options, struct err *err) {
   (void)options, (void)err;
   const uint32_t h = model_output(env->m, &env->m->nodes[0], 0);
-  result->held_back = 3;
+  env->result->held_back = 3;
   if (!span_is(model_value_name(env->m, h), "renamed"))
     edit_rename_value(env->edits, h, span_str("renamed"));
   return 0;
 }
 
-static int rename_always(struct pass_env *env, void *options, struct pass_result *result,
-                         struct err *err) {
+static int rename_always(struct pass_env *env, void *options, struct err *err) {
   (void)options, (void)err;
   const uint32_t h = model_output(env->m, &env->m->nodes[0], 0);
   const bool renamed = span_is(model_value_name(env->m, h), "renamed");
-  result->output_limit = 500;
-  result->counted.bytes = renamed ? 7 : 9;
+  env->result->output_limit = 500;
+  env->result->counted.bytes = renamed ? 7 : 9;
   edit_rename_value(env->edits, h, span_str(renamed ? "again" : "renamed"));
   return 0;
 }
@@ -177,9 +174,8 @@ static void grow(struct pass_env *env) {
 }
 
 // Every step begins with an empty scratch.
-static int scratches(struct pass_env *env, void *options, struct pass_result *result,
-                     struct err *err) {
-  (void)options, (void)result, (void)err;
+static int scratches(struct pass_env *env, void *options, struct err *err) {
+  (void)options, (void)err;
   assert_null(env->scratch->last);
   memset(arena_alloc(env->scratch, 4096), 0xee, 4096);
   assert_string_equal(env->pass->name, "scratches");

@@ -16,6 +16,14 @@ static const char *preset_of(const struct pass_option *row) {
   return row->kind == PASS_FLAG ? "false" : row->preset;
 }
 
+static const char *needs_of(const struct pass *p) {
+  return p->needs ? p->needs : "nothing";
+}
+
+static const char *promises_of(const struct pass *p) {
+  return p->promises ? p->promises : "all outputs of the model are unchanged";
+}
+
 static bool is_mixed(const struct pass *p) {
   return p->loosest > p->exactness;
 }
@@ -45,7 +53,7 @@ static void write_pass(struct json_out *j, const struct pass *pass, struct arena
                 exactness_name(is_mixed(pass) ? pass->loosest : pass->exactness));
   if (place_of(pass)) json_put_text(j, "from", place_of(pass));
   json_put_text(j, "name", pass->name);
-  json_put_text(j, "needs", pass->needs);
+  json_put_text(j, "needs", needs_of(pass));
   json_put_array(j, "options");
   for (uint32_t o = 0; o < pass->n_options; o++) {
     const struct pass_option *row = &pass->options[o];
@@ -62,7 +70,7 @@ static void write_pass(struct json_out *j, const struct pass *pass, struct arena
     json_end_object(j);
   }
   json_end_array(j);
-  json_put_text(j, "promises", pass->promises);
+  json_put_text(j, "promises", promises_of(pass));
   json_put_array(j, "rules");
   for (uint32_t i = 0; pass->rules && pass->rules[i]; i++)
     json_text(j, pass->rules[i]);
@@ -90,9 +98,9 @@ void passes_help_pass(const struct pass *pass, struct arena *a) {
   }
   if (pass->also) printf("Former name, still accepted: %s\n", pass->also);
   printf("\nNeeds: ");
-  help_wrap(stdout, pass->needs, 7, 0);
+  help_wrap(stdout, needs_of(pass), 7, 0);
   printf("Promises: ");
-  help_wrap(stdout, pass->promises, 10, 0);
+  help_wrap(stdout, promises_of(pass), 10, 0);
   printf("Exactness: %s", exactness_name(pass->exactness));
   if (is_mixed(pass)) printf(" to %s, depending on the rewrite", exactness_name(pass->loosest));
   printf("\n");

@@ -50,7 +50,7 @@ struct dynamic_options {
   enum compat compat; // as onnxruntime's quantize_dynamic; what follows is only said with it
   bool per_channel, enable_subgraph, any_matmul, force_quantize;
   uint32_t weight_symmetric; // enum dynamic_symmetry
-  uint32_t activation_symmetric;
+  bool activation_symmetric;
   enum dtype default_type;                 // of values whose type is not known; UNDEFINED: none
   const char *const *only, *const *except; // names of nodes
   uint32_t n_only, n_except;

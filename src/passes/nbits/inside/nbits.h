@@ -142,9 +142,8 @@ struct nbits_size {
 struct nbits_size nbits_size(struct nbits_work *w);
 // Decides by measurements, where the options ask for it: sites get other schemes, or are left
 // alone. ERR_FAIL if weights miss a gate that fails. Edits nothing. A budget is the limit of all
-// files of the output: result->output_limit.
-int nbits_choose(struct nbits_work *w, struct nbits_site *sites, uint32_t n,
-                 struct pass_result *result, struct err *err);
+// files of the output: env->result->output_limit.
+int nbits_choose(struct nbits_work *w, struct nbits_site *sites, uint32_t n, struct err *err);
 // Measures the options' candidates for the weights of all sites that convert: matmulnbits_measure.
 // Sites that no candidate is for do not convert any more.
 int nbits_measure(struct nbits_work *w, struct nbits_site *sites, uint32_t n,

@@ -4,6 +4,7 @@
 
 #include "exactness.h"
 #include "schema.h"
+#include "tables_free.h"
 
 #include <stdlib.h>
 
@@ -463,12 +464,6 @@ int compile_book(struct compile *c, struct rules_book *book) {
     TABLE_FREE(&w.about[i], keys);
     TABLE_FREE(&w.about[i], texts);
   }
-  TABLE_FREE(&w, int_values);
-  TABLE_FREE(&w, float_values);
-  TABLE_FREE(&w, code);
-  TABLE_FREE(&w, cells);
-  TABLE_FREE(&w, rules);
-  TABLE_FREE(&w, entries);
-  TABLE_FREE(&w, about);
+  TABLES_FREE(&w, int_values, float_values, code, cells, rules, entries, about);
   return rc;
 }

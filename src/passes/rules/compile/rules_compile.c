@@ -7,6 +7,7 @@
 #include "compile_inside.h"
 
 #include "guess.h"
+#include "tables_free.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -224,26 +225,8 @@ static void start(struct compile *c, const struct rules_text *texts, uint32_t n,
 }
 
 static void end(struct compile *c) {
-  TABLE_FREE(c, words);
-  TABLE_FREE(c, slots);
-  TABLE_FREE(c, named);
-  TABLE_FREE(c, text);
-  TABLE_FREE(c, where);
-  TABLE_FREE(c, tokens);
-  TABLE_FREE(c, keys);
-  TABLE_FREE(c, lists);
-  TABLE_FREE(c, spell);
-  TABLE_FREE(c, cells);
-  TABLE_FREE(c, trees);
-  TABLE_FREE(c, rules);
-  TABLE_FREE(c, bound);
-  TABLE_FREE(c, cases);
-  TABLE_FREE(c, known);
-  TABLE_FREE(c, concrete);
-  TABLE_FREE(c, cached);
-  TABLE_FREE(c, terms);
-  TABLE_FREE(c, operands);
-  TABLE_FREE(c, env);
+  TABLES_FREE(c, words, slots, named, text, where, tokens, keys, lists, spell, cells);
+  TABLES_FREE(c, trees, rules, bound, cases, known, concrete, cached, terms, operands, env);
   arena_free(&c->own);
 }
 

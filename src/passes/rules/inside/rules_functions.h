@@ -27,9 +27,9 @@ static inline bool rules_number_of(const struct rules_value *v, int64_t most, in
 // 1, 0, -1: not known.
 int rules_is_scalar(struct rules_run *run, const struct rules_value *v);
 
+// `a`: the arguments, and a RULES_MARK behind the last.
 #define RULES_FUNCTION(name, arguments, result)                                                    \
-  struct rules_value rules_call_##name(struct rules_run *run, const struct rules_value *a,         \
-                                       uint32_t n);
+  struct rules_value rules_call_##name(struct rules_run *run, const struct rules_value *a);
 #include "rules_functions.def"
 #undef RULES_FUNCTION
 

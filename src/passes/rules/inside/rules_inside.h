@@ -216,8 +216,7 @@ static inline bool rules_meant(struct rules_run *run, enum op op, uint32_t node)
 // Of what the graph at hand computes, whatever its inner values are called and in which order its nodes stand.
 uint64_t rules_digest(struct rules_run *run);
 
-// ---- matching (rules_match.c)
-// ----------------------------------------------------------------------
+// ---- matching (rules_match.c) -------------------------------------------------------------------
 
 // Matches the rule at a node: the first way, or after a call that gave true the next. False: no
 // more. `row` RULES_NOTHING: to be told from the pattern.
@@ -229,18 +228,14 @@ int rules_equal(const struct rules_value *a, const struct rules_value *b);
 // Is every element of a constant equal to the literal?
 bool rules_is_literal(struct rules_run *run, uint32_t value, const struct rules_literal *literal);
 
-// ---- evaluating (rules_eval.c; rules_functions.h)
-// ---------------------------------------------------
+// ---- evaluating (rules_eval.c; rules_functions.h) -----------------------------------------------
 
 // Runs a program over the registers. UNKNOWN where something is not known or cannot be made.
 struct rules_value rules_eval(struct rules_run *run, uint32_t program);
-struct rules_value rules_call(struct rules_run *run, uint32_t function,
-                              const struct rules_value *args, uint32_t n);
 // 1, 0, -1: not known.
 int rules_truth(const struct rules_value *v);
 
-// ---- facts (rules_facts.c)
-// -----------------------------------------------------------------------------------------------
+// ---- facts (rules_facts.c) ----------------------------------------------------------------------
 
 // What holds of all elements of a constant that is not at hand. False: not known, or not yet (then it
 // is noted in `wanted`). `multiples`: whether they are multiples of the finest one too.
@@ -257,8 +252,7 @@ bool rules_facts_complete(struct rules_run *run);
 // with *err.
 int rules_facts_ask(struct rules_run *run, struct err *err);
 
-// ---- terms (rules_build.c, rules_fold.c)
-// -------------------------------------------------------------
+// ---- terms (rules_build.c, rules_fold.c) --------------------------------------------------------
 
 // Of a TENSOR or TERM; all unknown for others. Dims lie in run->match.
 struct rules_type rules_type_of(struct rules_run *run, const struct rules_value *v);
@@ -309,8 +303,7 @@ bool rules_fold_filled(struct rules_run *run, uint32_t node);
 // The type of a node's output, as far as it follows.
 struct rules_type rules_infer(struct rules_run *run, const struct rules_term *node);
 
-// ---- steps (rules_steps.c)
-// -----------------------------------------------------------------------------------------------
+// ---- steps (rules_steps.c) ----------------------------------------------------------------------
 
 // What one recipe makes of constants whose dims are known: computed at once where all elements are
 // at hand and the result has no more than so many bytes, else a recipe. UNKNOWN where there is no
@@ -347,8 +340,7 @@ struct rules_value rules_step_expand(struct rules_run *run, const struct rules_v
                                      const int64_t *dims, uint32_t rank);
 struct rules_value rules_step_matmul(struct rules_run *run, const struct rules_value *of);
 
-// ---- ranges (rules_range.c)
-// ----------------------------------------------------------------------------------------------
+// ---- ranges (rules_range.c) ---------------------------------------------------------------------
 
 // Have the results of arithmetic over n elements at hand a place in their type: finite where the operands are, and not
 // below the normal numbers with digits lost? True of what the model computes itself.

@@ -2,7 +2,7 @@
 //
 //   MultiThreshold(x, t, w)   y = Σ_j w[j] · [x >= t[j]]     over the last axis of what t and w broadcast to
 //
-// A pass is a walk (stairs_walk) over the nodes of all graphs. What it needs of thresholds and weights is read here,
+// A pass is a walk (stairs_run) over the nodes of all graphs. What it needs of thresholds and weights is read here,
 // within a bound, and what it makes of them is written here.
 #ifndef WEIR_STAIRS_H
 #define WEIR_STAIRS_H
@@ -14,24 +14,21 @@
 // Elements of a tensor of thresholds or weights that are looked at, and of one that is made.
 enum { STAIRS_MOST = EDIT_LOOK_MOST / 8 };
 
-// One walk. `err`: of the first tensor that could not be read.
+// One walk, which a `visit` gets as its first member. `err`: of the first tensor that could not be read.
 struct stairs {
   struct kit k;
   struct arena room; // until the next node
-  struct pass_result *result;
   void *options;
   const void *with; // the pass's own
   struct err err;
 };
 
-// kit_init, kit_infer, `visit` for every node that the options' filter (their first member) lets through, kit_done.
+// The `run` of such a pass: kit_init, kit_infer, its `visit` for every node that the options' filter (their first member) lets through, kit_done.
 // `visit` may remove its node and those before it.
-int stairs_walk(struct pass_env *env, void *options, struct pass_result *result,
-                void (*visit)(struct stairs *s, uint32_t node), struct err *err);
+int stairs_run(struct pass_env *env, void *options, struct err *err);
 // The same in parts.
-void stairs_begin(struct stairs *s, struct pass_env *env, void *options,
-                  struct pass_result *result);
-void stairs_each(struct stairs *s, void (*visit)(struct stairs *s, uint32_t node));
+void stairs_begin(struct stairs *s, struct pass_env *env, void *options);
+void stairs_each(struct stairs *s, void (*visit)(struct kit *k, uint32_t node));
 int stairs_end(struct stairs *s, struct err *err);
 // May a rewrite of that level be made? Counts it as held back where not.
 bool stairs_may(struct stairs *s, enum exactness level);
@@ -55,7 +52,6 @@ uint32_t stairs_write(struct stairs *s, const char *what, const struct stairs_ar
 static inline int64_t stairs_last(const struct stairs_array *a) {
   return a->rank > 0 ? a->dims[a->rank - 1] : 1;
 }
-bool stairs_same(const struct stairs_array *a, const struct stairs_array *b); // dims and bits
 // The element of `array` that belongs to element i of dims that it broadcasts to.
 uint64_t stairs_index(const struct stairs_array *array, const int64_t *dims, uint32_t rank,
                       uint64_t i);
@@ -97,8 +93,8 @@ const char *stairs_of(struct stairs *s, uint32_t node, struct stairs_array *t,
 bool stairs_narrow(struct stairs *s, struct stairs_array *a, const struct stairs_array *other,
                    uint32_t x);
 
-// kit_site, and the report that the node was converted.
-void stairs_site(struct stairs *s, uint32_t node, const char *reason);
+// kit_skips, but constants that are none are not told of.
+bool stairs_skips(struct stairs *s, uint32_t node, const char *why);
 // MultiThreshold(x, thresholds, weights) before k.before; `as`: the node whose place it takes, NO_ID: none. Gives its output.
 uint32_t stairs_put(struct stairs *s, uint32_t x, uint32_t thresholds, uint32_t weights,
                     uint32_t as);
