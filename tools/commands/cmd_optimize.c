@@ -12,8 +12,7 @@ int cmd_optimize(const struct cli_args *args, struct err *err) {
   struct pass_edits pj;
   struct optimize_asked asked = {.goal = optimize_goal_of(cli_string(args, OPT_GOAL)),
                                  .rounds = cli_count(args, OPT_ROUNDS)};
-  render_passes_init(&pj, &report_observer);
-  pj.tell = render_passes_nodes;
+  pass_edits_init(&pj, &report_observer, &render_passes_nodes);
   asked.only = cli_list(args, OPT_ONLY, &asked.n_only);
   asked.skip = cli_list(args, OPT_SKIP, &asked.n_skip);
   if (cli_given(args, OPT_FOLD_LIMIT))

@@ -114,16 +114,18 @@ static struct request_records records_of(const struct cli_args *args) {
 }
 
 // onnx-conv2matmul has an option of its own for the report on standard output, and a report of its own.
-static struct request_shown shown_of(const struct cli_args *args) {
+static struct run_shown shown_of(const struct cli_args *args) {
   const bool conv2matmul = args->command == CLI_conv2matmul;
   const bool own = conv2matmul && cli_flag(args, OPT_REPORT_JSON_STDOUT);
   const bool piped = cli_option_belongs(OPT_VERBOSE_STEPS, args->command);
-  return (struct request_shown){
+  return (struct run_shown){
       .json = own || cli_flag(args, OPT_JSON),
       .json_alone = own,
       .lines = !cli_stdout_is_taken(args),
       .quiet = cli_flag(args, OPT_QUIET),
-      .verbose = piped && cli_flag(args, OPT_VERBOSE_STEPS),
+      .verbose = cli_option_belongs(OPT_VERBOSE, args->command)
+                     ? cli_count(args, OPT_VERBOSE)
+                     : piped && cli_flag(args, OPT_VERBOSE_STEPS),
       .plain = conv2matmul && cli_flag(args, cli_pass_option(args->command, "strict-compat")),
       .json_indent = cli_request_indent(args)};
 }
