@@ -2,9 +2,11 @@
 #ifndef WEIR_RENDER_CALIBRATED_H
 #define WEIR_RENDER_CALIBRATED_H
 
-#include "calibrate_job.h"
+#include "calibrate.h"
 
-void render_calibrated(const struct calibrate_job *j);
-void render_calibrated_json(const struct calibrate_job *j);
+// out: RANGES. seconds: of the command so far. made_bytes: of temporary files.
+void render_calibrated(const struct calibrate *c, const char *out, double seconds);
+void render_calibrated_json(const struct calibrate *c, const char *out, double seconds,
+                            uint64_t made_bytes);
 
 #endif
