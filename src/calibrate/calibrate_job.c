@@ -448,7 +448,7 @@ int calibrate_job_run(struct calibrate_job *j, const struct calibrate_request *r
   j->c.observer = base->observer;
   j->c.ranges = &j->ranges;
   j->c.stop = observer_stop(j->c.observer);
-  pass_edits_init(&j->pj, base->observer);
+  pass_edits_init(&j->pj, base->observer, NULL);
   execution_begin_reading(&j->exec, &j->base, base->sources[0].path);
   ranges_init(&j->ranges);
   if (take_passes(j, err) || find_runtime(j, err) || load(j, err) || check_output(j, err) ||

@@ -7,7 +7,7 @@
 
 void candidates_begin(struct candidates *c, const struct request *request) {
   *c = (struct candidates){.options = NULL};
-  pass_edits_init(&c->pj, request->observer);
+  pass_edits_init(&c->pj, request->observer, NULL);
   execution_begin_reading(&c->exec, request, request->sources[0].path);
 }
 
@@ -75,11 +75,11 @@ static int compare_sites(const void *pa, const void *pb) {
 
 // The first site of a weight is the first node that uses it.
 static void name_layers(struct candidates *c) {
-  const struct pass_edits *pj = &c->pj;
-  const struct run_site **sites = arena_alloc(&c->exec.arena, (pj->n_sites + 1) * sizeof *sites);
+  const struct run_passes *p = &c->pj.found;
+  const struct run_site **sites = arena_alloc(&c->exec.arena, (p->n_sites + 1) * sizeof *sites);
   uint32_t n = 0;
-  for (uint32_t i = 0; i < pj->n_sites; i++)
-    if (pj->sites[i].tensor.at) sites[n++] = &pj->sites[i];
+  for (uint32_t i = 0; i < p->n_sites; i++)
+    if (p->sites[i].tensor.at) sites[n++] = &p->sites[i];
   qsort(sites, n, sizeof *sites, compare_sites);
   for (uint32_t i = 0; i < c->n_rows; i++) {
     uint32_t low = 0, high = n;
@@ -141,6 +141,7 @@ int candidates_measure(struct candidates *c, struct err *err) {
   struct pipeline_step *pass = &c->pj.pipeline.steps[c->pj.pipeline.n_steps - 1];
   c->options = pass->values.options;
   if (execution_load(&c->exec, err) || measure(c, pass->values.options, err)) return -1;
+  pass_edits_collect(&c->pj, &c->exec);
   name_layers(c);
   return 0;
 }

@@ -14,7 +14,6 @@
 #include "name_scan.h"
 #include "commit.h"
 #include "staging_join.h"
-#include "run_report.h"
 #include "version_number.h"
 
 #include <stdarg.h>
@@ -37,8 +36,7 @@ void execution_close(struct execution *exec) {
   record_file_drop(&exec->records.report);
   record_file_drop(&exec->records.page);
   record_file_drop(&exec->records.provenance);
-  census_free(&exec->reported.census);
-  if (exec->reported.said) run_report_free(exec->reported.said);
+  run_report_free(&exec->reported);
   if (exec->planned) plan_free(&exec->plan);
   edits_free(&exec->edits);
   recipes_free(&exec->recipes);
@@ -66,8 +64,8 @@ void execution_warn(struct execution *exec, const char *fmt, ...) {
   vsnprintf(text, sizeof text, fmt, ap);
   va_end(ap);
   observer_notice(exec->request->observer, "%s", text);
-  if (exec->outcome.n_warnings < EXECUTION_WARNINGS_MAX)
-    exec->outcome.warnings[exec->outcome.n_warnings++] = arena_string(&exec->arena, span_str(text));
+  if (exec->reported.n_warnings < EXECUTION_WARNINGS_MAX)
+    *TABLE_PUSH(&exec->reported, warnings) = arena_string(&exec->arena, span_str(text));
 }
 
 bool execution_wants_report(const struct request *r) {
@@ -107,24 +105,21 @@ int execution_beside_bytes(const struct execution *exec, uint64_t *bytes, struct
   return 0;
 }
 
-// As it is if another process completes the seal.
 static void write_kept_page(void *ctx, struct span_sink sink) {
   struct execution *exec = ctx;
-  const char *resumed = exec->outcome.resumed;
-  exec->outcome.resumed = "seal";
   exec->request->render->page(execution_report(exec), sink);
-  exec->outcome.resumed = resumed;
 }
 
 static int seal(struct execution *exec, const struct execute_plan *c, struct staging *st,
                 struct err *err) {
   struct json_out report = {.indent = 2}, provenance = {.indent = 2};
+  struct commit_unchanged unchanged = {false, false, false};
   if (exec->records.page.path) execution_report_take_digests(exec, st);
-  if (execution_wants_report(exec->request)) { // as it is if another process completes the seal
-    const char *resumed = exec->outcome.resumed;
-    exec->outcome.resumed = "seal";
-    exec->request->render->json(exec, &report);
-    exec->outcome.resumed = resumed;
+  // The reports that are kept: as they are if another process completes the seal.
+  const char *resumed = exec->reported.work.resumed;
+  exec->reported.work.resumed = "seal";
+  if (execution_wants_report(exec->request)) {
+    exec->request->render->json(execution_report(exec), &report);
     json_newline(&report);
   }
   struct commit x = in_place(exec);
@@ -133,7 +128,11 @@ static int seal(struct execution *exec, const struct execute_plan *c, struct sta
   x.report = span_of(report.text, report.n);
   if (exec->records.page.path) x.page = (struct kept_page){write_kept_page, exec};
   if (exec->records.provenance.path) x.provenance = &provenance;
-  const int rc = commit_outputs(&x, st, &exec->outcome.unchanged, err);
+  const int rc = commit_outputs(&x, st, &unchanged, err);
+  exec->reported.work.resumed = resumed;
+  exec->reported.out.unchanged = unchanged.outputs;
+  exec->reported.files.manifest.unchanged = unchanged.manifest;
+  exec->reported.files.tensors.unchanged = unchanged.tensors;
   exec->records.statement = span_str(json_take(&provenance, &exec->arena));
   json_done(&report);
   return rc;
@@ -185,17 +184,17 @@ static int run_and_seal(struct execution *exec, struct err *err) {
     return -1;
   }
   if (made.how == STAGING_SEALED) {
-    exec->outcome.resumed = "seal";
+    exec->reported.work.resumed = "seal";
     if (execute_plan_check_seal(&c.work, &made.st, err) || seal_finish(&made.st, &report, err))
       return -1;
     commit_say_left(exec->request->observer, &report);
     return 0;
   }
   const uint64_t taken_over = staging_done_bytes(&made.st, &exec->plan);
-  if (taken_over > 0) exec->outcome.resumed = "units";
+  if (taken_over > 0) exec->reported.work.resumed = "units";
   rc = execution_stage_move(exec, &made.st, err);
   if (rc == 0) rc = execute_plan_run(&c, &made, err);
-  exec->outcome.stats = made.stats;
+  exec->reported.work.stats = made.stats;
   exec->outcome.all_made = made.all_made;
   if (exec->outcome.all_made)
     exec->outcome.n_errors = run_errors(&exec->plan, &made.st, &exec->arena, &exec->outcome.errors);
@@ -253,9 +252,9 @@ static int stage_plan(struct execution *exec, struct err *err) {
   }
   if (rc == 0) rc = execution_stage_move(exec, &made.st, err);
   if (rc == 0) rc = give_orders(exec, &made.st, err);
-  exec->outcome.staged = arena_printf(&exec->arena, "%s/%s", exec->out.folder, made.st.name);
-  if (strcmp(exec->out.folder, ".") == 0) exec->outcome.staged += 2;
-  exec->outcome.stats.units_skipped = staging_done_count(&made.st);
+  exec->reported.work.staged = arena_printf(&exec->arena, "%s/%s", exec->out.folder, made.st.name);
+  if (strcmp(exec->out.folder, ".") == 0) exec->reported.work.staged += 2;
+  exec->reported.work.stats.units_skipped = staging_done_count(&made.st);
   staging_close(&made.st);
   return rc;
 }
@@ -296,16 +295,10 @@ static void warn_of_data_names(struct execution *exec) {
                  usual.s, looked);
 }
 
-static void put_page(void *ctx, struct span piece) {
-  (void)record_file_add(ctx, piece); // which keeps what failed
-}
-
 static int write_page(struct execution *exec, struct err *err) {
   struct record_file *page = &exec->records.page;
   if (!page->path) return 0;
-  if (record_file_start(page, err)) return -1;
-  exec->request->render->page(execution_report(exec), (struct span_sink){put_page, page});
-  return record_file_check(page, err) ? -1 : record_file_publish(page, err);
+  return record_file_page(page, exec->request->render->page, execution_report(exec), err);
 }
 
 // Of a run that wrote its output.
@@ -318,31 +311,31 @@ static int write_json_report(struct execution *exec, struct err *err) {
   int rc = 0;
   if (exec->records.report.path) {
     struct json_out report = {.indent = 2};
-    exec->request->render->json(exec, &report);
+    exec->request->render->json(execution_report(exec), &report);
     json_newline(&report);
     rc = record_file_end(&exec->records.report, span_of(report.text, report.n), err);
     json_done(&report);
   }
-  if (exec->request->shown.json) exec->request->render->print_report(exec);
+  if (exec->request->shown.json) exec->request->render->print_report(execution_report(exec));
   return rc;
 }
 
 // A command that found nothing has nothing to write, but in the place of an older output.
 static bool stays_unwritten(const struct execution *exec) {
   struct stat at;
-  return exec->edits.n == 0 && exec->forms.leaves_it && exec->forms.leaves_it(exec) &&
-         !exec->request->plans && !exec->watch.planned && exec->outcome.refusal.kind == ERR_NONE &&
+  return exec->edits.n == 0 && exec->forms.leaves_it && !exec->request->plans &&
+         !exec->watch.planned && exec->outcome.refusal.kind == ERR_NONE &&
          (exec->wanted->inplace || exec->out.absent || !execution_output_there(exec, &at));
 }
 
 int execution_finish(struct execution *exec, struct err *err) {
   if (execution_prepare_plan(exec, err)) return -1;
-  exec->outcome.unwritten = stays_unwritten(exec);
+  exec->reported.out.unwritten = stays_unwritten(exec);
   if (exec->request->dry_run || exec->request->records.report_html ||
       execution_is_for_packing(exec))
     execution_guess_packed(exec);
   if (exec->watch.planned && exec->watch.planned(exec->watch.ctx, exec, err)) return -1;
-  const bool writes = !exec->request->dry_run && !exec->outcome.unwritten;
+  const bool writes = !exec->request->dry_run && !exec->reported.out.unwritten;
   if (writes) warn_of_data_names(exec);
   if (exec->request->plans && writes) {
     if (stage_plan(exec, err)) return -1;
@@ -357,14 +350,14 @@ int execution_finish(struct execution *exec, struct err *err) {
   }
   if (exec->request->dry_run && execution_look_ahead(exec, err)) return -1;
   if (exec->request->dry_run) warn_of_data_names(exec);
-  if (!exec->outcome.unwritten) warn_of_name(exec);
+  if (!exec->reported.out.unwritten) warn_of_name(exec);
   int rc = write_json_report(exec, err);
   if (rc == 0) rc = write_page(exec, err);
   if (rc == 0) rc = write_provenance(exec, err);
   // A script made for another tool knows the line that comes after the report.
-  const struct request_shown *shown = &exec->request->shown;
+  const struct run_shown *shown = &exec->request->shown;
   const bool beside = shown->json_alone && !execution_report(exec)->told.line;
-  if (!beside && shown->lines) exec->request->render->print_lines(exec);
+  if (!beside && shown->lines) exec->request->render->print_lines(execution_report(exec));
   if (rc) return -1;
   if (exec->outcome.refusal.kind == ERR_NONE) return 0;
   *err = exec->outcome.refusal;

@@ -45,15 +45,6 @@ struct execution_output {
   const char *taken_by_source; // a name wanted for the data file that is one of the input's
 };
 
-// What a dry run found (execution_dry_run.c).
-struct execution_ahead {
-  bool output_exists, folder_writable;
-  struct staging_space space;
-};
-
-struct run_report; // run_report.h
-struct verified;   // verified.h
-
 struct execution;
 
 // Who looks on while a run goes its way. A function that returns -1, with an error, ends the run, and nothing is in place.
@@ -72,17 +63,6 @@ struct execution_watch {
   void *ctx;
 };
 
-// The forms that a run is shown in: the execution has none of its own.
-struct execution_render {
-  void (*json)(struct execution *exec, struct json_out *j); // the report
-  void (*known)(const struct run_report *known,
-                struct json_out *j); // of a run whose report is lost
-  void (*page)(const struct run_report *r, struct span_sink sink);
-  void (*print_report)(struct execution *exec);                        // on standard output
-  void (*print_document)(const struct request *r, struct span report); // one that was kept
-  void (*print_lines)(struct execution *exec);                         // for people
-};
-
 // The records of a run, and what they begin with.
 struct execution_records {
   const char *command; // as in the edit log's head and the plan's passes
@@ -99,7 +79,6 @@ struct execution_records {
 
 // How large the output may be, and is; and the memory that planning took. Bytes.
 struct execution_sizes {
-  uint64_t packed;         // of the output after gzip -9, about; 0: not known, or nobody asks
   uint64_t output_limit;   // that all outputs together may have; 0: any
   bool smallest;           // nothing smaller could be picked for it
   const char *limit_hint;  // what would help where it is too small; may be NULL
@@ -107,49 +86,21 @@ struct execution_sizes {
   uint64_t planning_bytes; // the most that they held until then, and what stages answered
 };
 
-// Results.
+// Results that are not in the report as they are.
 struct execution_outcome {
-  bool unwritten;     // nothing changed, and no copy was asked for
-  const char *staged; // a plan for others: its folder, as a path
-  struct run_stats stats;
   struct run_error *errors; // of what the run quantized; in the arena
   uint32_t n_errors;
-  bool all_made; // every unit of the plan is recorded
-  struct commit_unchanged unchanged;
-  const char *resumed; // "units": finished ones were taken over; "seal": only renames were left;
-                       // NULL: all was done by this run
-  struct execution_ahead ahead;
+  bool all_made;       // every unit of the plan is recorded
   struct err refusal;  // the first thing that would refuse the run
   bool no_such_output; // the model and its weights refuse it: no run would have these edits
-  const char *warnings[EXECUTION_WARNINGS_MAX];
-  uint32_t n_warnings;
 };
 
-// What the command adds to the forms that a run is shown in. Any may be NULL; texts are in the execution's arena.
+// What the command adds to the run. Any may be NULL.
 struct execution_forms {
-  // its part of the report: members of the top object, written in key order
-  void (*report)(struct execution *exec, struct json_out *j);
-  bool plain; // the report has nothing but that part
-  void (*tell)(struct execution *exec, struct run_summary *told); // what it says for people
-  void (*hint)(
-      struct execution *exec); // prints what else could be done, before the lines that end a run
-  bool (*leaves_it)(const struct execution
-                        *exec); // of a run that changed nothing: does its output stay unwritten?
-  // prints what was asked for besides, before all other lines, also where --quiet leaves these out
-  void (*print)(struct execution *exec);
-  void (*collect)(struct execution *exec,
-                  struct run_report *r); // its part of what all reports are made of
-  void *ctx;                             // the command's own
-};
-
-// What reports are made of (execution_report).
-struct execution_reported {
-  struct run_report *said; // NULL: nobody asked yet
-  // The model's operators and dtypes were counted, in `census`, as it was loaded.
-  bool counted_before;
-  struct census census;
-  // A verification's: where it puts what it finds, from its beginning; and that, once it ran. NULL: there is none.
-  const struct verified *verifying, *verified;
+  const struct run_forms *shown; // to the forms that it is shown in
+  bool leaves_it;                // a run that changed nothing leaves its output unwritten
+  void (*collect)(struct execution *exec, struct run_report *r); // its part of the report
+  void *ctx;                                                     // the command's own
 };
 
 struct execution {
@@ -176,7 +127,7 @@ struct execution {
   struct execution_sizes sizes;
   struct execution_outcome outcome;
   struct execution_forms forms;
-  struct execution_reported reported;
+  struct run_report reported;   // filled as it comes about, and whole by execution_report
   struct execution_watch watch; // another one, of the command that makes the edits (weir rebuild)
 };
 
@@ -193,8 +144,8 @@ int execution_begin_edits(struct execution *exec, const char *command, const cha
 int execution_begin_again(struct execution *exec, struct err *err);
 int execution_planned_bytes(struct execution *exec, uint64_t *bytes, struct err *err);
 int execution_finish(struct execution *exec, struct err *err);
-// What there is to say, collected at the first call: the plan is made, and the run, if there is one, is over. Seconds and
-// memory are those of now. execution_close frees it.
+// What there is to say, collected at the first call: the plan is made, and the run, if there is one, is over. What the run
+// has come to, seconds and memory are those of now. execution_close frees it.
 const struct run_report *execution_report(struct execution *exec);
 // Digests of outputs, from the records of the run, before the staging folder is gone.
 void execution_report_take_digests(struct execution *exec, const struct staging *st);
@@ -270,13 +221,6 @@ int execution_look_ahead(struct execution *exec, struct err *err);
 void execution_guess_packed(struct execution *exec);
 // Are there weights with few distinct values (shrink --method float_weights), which are smaller in nothing else?
 bool execution_is_for_packing(const struct execution *exec);
-// The peak of memory that a run does not pass: index, --memory and the program. A stage has --memory
-// beside what the passes hold that asked it. execution_index_peak: of that, the part of the index.
-uint64_t execution_index_peak(const struct execution *exec);
-uint64_t execution_memory_limit(const struct execution *exec);
-// The part of it that is the program itself, beside index and --memory.
-enum { EXECUTION_PROGRAM_BYTES = 16 << 20 };
-
 // execution_resume.c. A run that was interrupted between its last renames is completed before anything
 // else: true (and *rc is the command's result) if there was one for this output. It is this command's if that read the same files
 // (request_digest.h).
@@ -285,17 +229,6 @@ bool execution_finish_seal(const struct request *request, int *rc, struct err *e
 // Into how many shards a plan is divided, unless somebody says otherwise.
 uint32_t execution_shards(const struct execution *exec);
 
-// Bytes of all files of the model.
-uint64_t execution_input_bytes(const struct execution *exec);
-
-// The files of the output in the order in which people are told of them, the .onnx first.
-struct execution_file {
-  const char *name;
-  const char *shown; // from where the user is, quoted
-  uint64_t size;     // as planned; 0: known once it is written
-};
-uint32_t execution_n_files(const struct execution *exec);
-struct execution_file execution_file(struct execution *exec, uint32_t k);
 // Is a report asked for at all?
 bool execution_wants_report(const struct request *r);
 

@@ -42,27 +42,16 @@ int execution_look_ahead(struct execution *exec, struct err *err) {
   if (execution_beside_bytes(exec, &options.beside_bytes, err)) return -1;
   if (execution_choose_io(exec, &why) && execution_refused(exec, &why, err)) return -1;
   why = (struct err){0};
-  exec->outcome.ahead.output_exists = !exec->out.absent && execution_output_there(exec, &at);
-  exec->outcome.ahead.folder_writable =
+  exec->reported.ahead.output_exists = !exec->out.absent && execution_output_there(exec, &at);
+  exec->reported.ahead.folder_writable =
       faccessat(exec->out.dest, ".", W_OK | X_OK, AT_EACCESS) == 0;
-  if (staging_foresee(&exec->plan, &options, &exec->outcome.ahead.space, &why) &&
+  if (staging_foresee(&exec->plan, &options, &exec->reported.ahead.space, &why) &&
       exec->mode != IO_NULL && execution_refused(exec, &why, err))
     return -1;
   why = (struct err){0};
   const struct work_options run = {
       .jobs = exec->request->limits.jobs, .memory = exec->memory, .mode = exec->mode};
-  if (run_foresee(&exec->plan, &run, &exec->outcome.stats.jobs, &why))
+  if (run_foresee(&exec->plan, &run, &exec->reported.work.stats.jobs, &why))
     return execution_refused(exec, &why, err);
   return 0;
-}
-
-uint64_t execution_index_peak(const struct execution *exec) {
-  if (exec->stages) return max_u64(exec->sizes.planning_bytes, exec->sizes.index_bytes);
-  const uint64_t before = exec->sizes.planning_bytes; // there --memory is not in use yet
-  return before > exec->sizes.index_bytes + exec->memory ? before - exec->memory
-                                                         : exec->sizes.index_bytes;
-}
-
-uint64_t execution_memory_limit(const struct execution *exec) {
-  return execution_index_peak(exec) + exec->memory + EXECUTION_PROGRAM_BYTES;
 }

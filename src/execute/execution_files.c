@@ -150,35 +150,3 @@ int execution_unnamed_file(void *ctx) {
   (void)ctx;
   return again_create(AT_FDCWD, in && *in ? in : "/var/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 }
-
-// The model first: it is the name that is given to others. Then the data, the manifest, the digests.
-uint32_t execution_n_files(const struct execution *exec) {
-  return exec->plan.n_outputs + exec->wanted->manifest + exec->wanted->tensor_digests;
-}
-
-struct execution_file execution_file(struct execution *exec, uint32_t k) {
-  const struct plan *p = &exec->plan;
-  const int above = (int)(exec->out.onnx_name - exec->out.path);
-  char derived[256];
-  struct execution_file f = {derived, NULL, 0};
-  if (k < p->n_outputs) { // the plan has the .onnx last
-    const struct plan_output *out = &p->outputs[k ? k - 1 : p->n_outputs - 1];
-    f.name = out->name;
-    f.size = out->size;
-  } else if (k == p->n_outputs && exec->wanted->manifest) {
-    manifest_name(derived, exec->out.onnx_name);
-  } else {
-    manifest_tensors_name(derived, exec->out.onnx_name);
-  }
-  f.name = arena_string(&exec->arena, span_str(f.name));
-  const char *path = arena_printf(&exec->arena, "%.*s%s", above, exec->out.path, f.name);
-  f.shown = arena_string(&exec->arena, span_str(quote_str(path).s));
-  return f;
-}
-
-uint64_t execution_input_bytes(const struct execution *exec) {
-  uint64_t n = 0;
-  for (uint32_t i = 0; i < exec->plan.n_sources; i++)
-    if (!sources_is_companion(exec->sources, i)) n += exec->plan.sources[i].size;
-  return n;
-}

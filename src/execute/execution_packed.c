@@ -106,7 +106,7 @@ void execution_guess_packed(struct execution *exec) {
   int rc = io_open(&p.io, &options, exec->sources, &unimportant);
   if (rc == 0) rc = eval_open(&p.ev, &exec->recipes, p.io, budget, &unimportant);
   if (rc == 0 && gzip_guess(plan_total_bytes(&exec->plan), read_plan, &p, &guess))
-    exec->sizes.packed = guess.bytes;
+    exec->reported.cost.packed = guess.bytes;
   if (p.ev) eval_close(p.ev);
   if (p.io) io_close(p.io);
 }

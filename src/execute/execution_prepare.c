@@ -73,10 +73,8 @@ int execution_open(struct execution *exec, const struct request *request, struct
   if (rc == 0) rc = execution_load(exec, err);
   if (rc == 0) rc = execution_output_open(exec, err);
   if (rc == 0 && execution_output_check(exec, &why)) rc = execution_refused(exec, &why, err);
-  if (rc == 0 && request->records.report_html) {
+  if (rc == 0 && request->records.report_html)
     census_count(&exec->reported.census, &exec->model, CENSUS_BEFORE);
-    exec->reported.counted_before = true;
-  }
   if (rc) execution_close(exec);
   return rc;
 }

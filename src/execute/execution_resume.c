@@ -17,7 +17,6 @@
 #include "request_digest.h"
 #include "kept_report.h"
 #include "commit.h"
-#include "run_report.h"
 #include "seal_intent.h"
 #include "version_number.h"
 
@@ -45,27 +44,28 @@ static void take_known(struct ending *e, const struct seal_intent *s) {
   const char *onnx = e->exec->out.onnx_name;
   char manifest[256];
   struct stat at;
-  r->command = e->exec->request->command;
-  r->command_line = e->exec->request->command_line;
+  r->asked.command = e->exec->request->command;
+  r->asked.command_line = e->exec->request->command_line;
   r->version = version_number;
   r->model = path_base(e->exec->in_path);
-  r->resumed = "seal";
+  r->work.resumed = "seal";
   r->told.did = "An interrupted run was completed. It stored no report page, so this page shows "
                 "only its files.";
   manifest_name(manifest, onnx);
   if (!s) {
     if (fstatat(e->st->dest, manifest, &at, 0) == 0)
-      r->manifest = arena_string(&r->arena, span_str(manifest));
+      r->files.manifest.name = arena_string(&r->arena, span_str(manifest));
     if (fstatat(e->st->dest, onnx, &at, 0) == 0)
-      *TABLE_PUSH(r, outputs) = (struct run_file){.name = onnx, .size = (uint64_t)at.st_size};
+      *TABLE_PUSH(&r->files, outputs) =
+          (struct run_file){.name = onnx, .size = (uint64_t)at.st_size};
     return;
   }
   for (uint32_t i = 0; i < s->n_moves; i++) {
     const char *name = arena_string(&r->arena, span_str(s->moves[i].name));
     if (strcmp(name, manifest) == 0)
-      r->manifest = name;
+      r->files.manifest.name = name;
     else if (s->moves[i].role != SEAL_COMPANION)
-      *TABLE_PUSH(r, outputs) = (struct run_file){.name = name, .size = s->moves[i].size};
+      *TABLE_PUSH(&r->files, outputs) = (struct run_file){.name = name, .size = s->moves[i].size};
   }
   char *id = arena_alloc(&r->arena, DIGEST_HEX);
   hex_encode(s->plan_id, DIGEST_BYTES, id);
@@ -76,7 +76,7 @@ static void take_known(struct ending *e, const struct seal_intent *s) {
 static void find_known(struct ending *e) {
   struct seal_intent s;
   struct err ignored = {0}; // seal.json goes first when a finished folder is removed
-  if (e->known.command) return;
+  if (e->known.asked.command) return;
   const bool read = seal_intent_read(&s, e->st->folder, e->st->name, &ignored) == 0;
   take_known(e, read ? &s : NULL);
   if (read) seal_intent_free(&s);
@@ -96,17 +96,6 @@ static int prepare_page(struct ending *e, struct err *err) {
                     "this page shows only the files");
   find_known(e);
   return 0;
-}
-
-static void put_page(void *ctx, struct span piece) {
-  (void)record_file_add(ctx, piece);
-}
-
-static int write_page(struct ending *e, struct err *err) {
-  if (e->kept_page.at) return record_file_end(&e->page, e->kept_page, err);
-  if (record_file_start(&e->page, err)) return -1;
-  e->exec->request->render->page(&e->known, (struct span_sink){put_page, &e->page});
-  return record_file_check(&e->page, err) ? -1 : record_file_publish(&e->page, err);
 }
 
 // It is of the run that was interrupted, which alone had all of it.
@@ -166,9 +155,13 @@ static int finish_checked(struct execution *exec, struct staging *st, struct err
     observer_notice(exec->request->observer, "completed the interrupted run: '%s' is in place",
                     quote_str(exec->out.path).s);
     const struct span text = e.kept.at ? e.kept : span_of(e.made.text, e.made.n);
-    if (exec->request->shown.json) exec->request->render->print_document(exec->request, text);
+    if (exec->request->shown.json)
+      exec->request->render->print_document(&exec->request->shown, text);
     if (e.file.path) rc = record_file_end(&e.file, text, err);
-    if (rc == 0 && e.page.path) rc = write_page(&e, err);
+    if (rc == 0 && e.kept_page.at)
+      rc = record_file_end(&e.page, e.kept_page, err);
+    else if (rc == 0 && e.page.path)
+      rc = record_file_page(&e.page, exec->request->render->page, &e.known, err);
     if (rc == 0 && e.provenance.path) rc = record_file_end(&e.provenance, e.kept_provenance, err);
   }
   record_file_drop(&e.provenance);

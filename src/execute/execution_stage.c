@@ -190,8 +190,8 @@ static struct execution_stage *answer(struct execution *exec, const struct stage
   for (struct execution_stage *s = exec->stages; s; s = s->next)
     if (memcmp(s->artifact.id, id, sizeof id) == 0) return s; // asked again
   struct execution_stage *stage = arena_zalloc(&exec->arena, sizeof *stage);
-  stage->name = row->name;
-  stage->n = q->n;
+  stage->found.name = row->name;
+  stage->found.n = q->n;
   if (execution_choose_io(exec, err)) return NULL;
   if (!keeps || exec->mode == IO_NULL)
     artifact_open_null(&stage->artifact, &request);
@@ -201,16 +201,16 @@ static struct execution_stage *answer(struct execution *exec, const struct stage
   int rc = 0;
   if (!stage->artifact.text.at) rc = artifact_cache_take(&exec->kept, &request, id, &taken, err);
   if (rc == 0 && taken.at && reads(row, taken, q)) {
-    stage->taken = true;
+    stage->found.taken = true;
     rc = artifact_put(&stage->artifact, taken, err);
   } else if (rc == 0 && !stage->artifact.text.at) {
     struct json_out text = {0};
     artifact_begin(&text, &request, stage->artifact.id);
-    rc = run_stage(exec, q, &text, &stage->source_bytes_read, err);
+    rc = run_stage(exec, q, &text, &stage->found.source_bytes_read, err);
     if (rc == 0) rc = artifact_put(&stage->artifact, span_of(text.text, text.n), err);
     json_done(&text);
   } else if (rc == 0 && reads(row, stage->artifact.text, q)) {
-    stage->resumed = true;
+    stage->found.resumed = true;
     observer_notice(exec->request->observer, "resumed: reusing what an interrupted run had %s",
                     row->done);
   } else if (rc == 0) {
@@ -229,7 +229,7 @@ static struct execution_stage *answer(struct execution *exec, const struct stage
   while (*end)
     end = &(*end)->next;
   *end = stage;
-  memcpy(stage->sha256, stage->artifact.sha256, sizeof stage->sha256);
+  memcpy(stage->found.sha256, stage->artifact.sha256, sizeof stage->found.sha256);
   return stage;
 }
 
@@ -239,11 +239,11 @@ int execution_stage_ask(void *ctx, const struct pass_question *q, struct pass_an
   struct execution_stage *stage = answer(exec, stage_named(q->stage), q, err);
   if (!stage) return -1;
   stage->asked = true;
-  struct edit_artifact line = {.stage = stage->name, .of = q->of, .n = q->n};
-  memcpy(line.sha256, stage->sha256, sizeof line.sha256);
+  struct edit_artifact line = {.stage = stage->found.name, .of = q->of, .n = q->n};
+  memcpy(line.sha256, stage->found.sha256, sizeof line.sha256);
   edit_artifact(&exec->edits, &line);
   out->text = stage->artifact.text; // held by the artifact until the execution ends
-  memcpy(out->sha256, stage->sha256, sizeof out->sha256);
+  memcpy(out->sha256, stage->found.sha256, sizeof out->sha256);
   return 0;
 }
 
@@ -257,8 +257,8 @@ const char *execution_stage_artifacts(struct execution *exec) {
   for (const struct execution_stage *s = first; s; s = s->next) {
     if (!s->asked) continue;
     json_object(&j);
-    json_put_text(&j, "stage", s->name);
-    json_put_hex(&j, "sha256", s->sha256, DIGEST_BYTES);
+    json_put_text(&j, "stage", s->found.name);
+    json_put_hex(&j, "sha256", s->found.sha256, DIGEST_BYTES);
     json_end_object(&j);
   }
   json_end_array(&j);
@@ -283,7 +283,7 @@ int execution_stage_replay(void *ctx, const struct edit_artifact *a, struct err 
   struct execution_stage *stage = answer(exec, row, &question, err);
   if (!stage) return -1;
   stage->asked = true;
-  if (memcmp(stage->sha256, a->sha256, DIGEST_BYTES) == 0) return 0;
+  if (memcmp(stage->found.sha256, a->sha256, DIGEST_BYTES) == 0) return 0;
   bool is_of_old = false; // version 0.1.0 added up these figures in another way
   for (uint32_t i = 0; i < a->n && strcmp(a->stage, MEASURED_STAGE) == 0; i++)
     is_of_old = is_of_old || !measure_is_by_column(&exec->recipes, a->of[i]);
@@ -294,7 +294,7 @@ int execution_stage_replay(void *ctx, const struct edit_artifact *a, struct err 
     return 0;
   }
   char is[DIGEST_HEX], was[DIGEST_HEX];
-  hex_encode(stage->sha256, DIGEST_BYTES, is);
+  hex_encode(stage->found.sha256, DIGEST_BYTES, is);
   hex_encode(a->sha256, DIGEST_BYTES, was);
   err_set(err, ERR_INPUT, "the weights are not those that were %s: %s them again gives %s, not %s",
           row->done, row->doing, is, was);
@@ -306,7 +306,7 @@ int execution_stage_replay(void *ctx, const struct edit_artifact *a, struct err 
 
 bool execution_stage_took_over(const struct execution *exec) {
   for (const struct execution_stage *s = exec->stages; s; s = s->next)
-    if (s->resumed) return true;
+    if (s->found.resumed) return true;
   return false;
 }
 
@@ -340,19 +340,4 @@ void execution_stage_drop(struct execution *exec) {
 void execution_stage_end(struct execution *exec, bool keep) {
   for (struct execution_stage *s = exec->stages; s; s = s->next)
     artifact_end(&s->artifact, keep);
-}
-
-void execution_stage_write(const struct execution *exec, struct json_out *j) {
-  json_put_array(j, "stages");
-  for (const struct execution_stage *s = exec->stages; s; s = s->next) {
-    json_object(j);
-    json_put_uint(j, "measurements", s->n);
-    json_put_text(j, "name", s->name);
-    json_put_bool(j, "resumed", s->resumed);
-    json_put_hex(j, "sha256", s->sha256, DIGEST_BYTES);
-    json_put_uint(j, "source_bytes_read", s->source_bytes_read);
-    if (s->taken) json_put_bool(j, "taken", true);
-    json_end_object(j);
-  }
-  json_end_array(j);
 }

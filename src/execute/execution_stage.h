@@ -7,14 +7,9 @@
 #include "pass.h"
 
 struct execution_stage {
-  const char *name;
-  uint32_t n; // questions
+  struct run_stage found;
   struct artifact artifact;
-  uint8_t sha256[DIGEST_BYTES];
-  uint64_t source_bytes_read;
-  bool resumed; // found, not made
-  bool taken;   // of what somebody kept (execution.kept)
-  bool asked;   // since the edits were begun
+  bool asked; // since the edits were begun
   struct execution_stage *next;
 };
 
@@ -40,7 +35,5 @@ void execution_stage_forget(struct execution *exec);
 void execution_stage_drop(struct execution *exec);
 // Closes all; the stages' own folders go, unless they are to be kept for a resume.
 void execution_stage_end(struct execution *exec, bool keep);
-// The member "stages" of the report.
-void execution_stage_write(const struct execution *exec, struct json_out *j);
 
 #endif

@@ -133,6 +133,18 @@ int record_file_end(struct record_file *t, struct span text, struct err *err) {
   return record_file_publish(t, err);
 }
 
+static void put_piece(void *ctx, struct span piece) {
+  (void)record_file_add(ctx, piece); // which keeps what failed
+}
+
+int record_file_page(struct record_file *t,
+                     void (*page)(const struct run_report *r, struct span_sink sink),
+                     const struct run_report *r, struct err *err) {
+  if (record_file_start(t, err)) return -1;
+  page(r, (struct span_sink){put_piece, t});
+  return record_file_check(t, err) ? -1 : record_file_publish(t, err);
+}
+
 int record_file_publish(struct record_file *t, struct err *err) {
   if (t->on_stdout) return 0;
   int failed = flush(t);

@@ -6,6 +6,8 @@
 #include "err.h"
 #include "observer.h"
 
+struct run_report; // run_report.h
+
 struct record_file {
   int file;       // with is_open
   bool is_open;   // false: not yet (in place, not before record_file_end), or no longer
@@ -40,6 +42,10 @@ int record_file_reserve(struct record_file *t, const char *path, struct observer
 int record_file_start(struct record_file *t, struct err *err);
 // Gives a text that was opened or reserved its only content, and publishes it.
 int record_file_end(struct record_file *t, struct span text, struct err *err);
+// The same with a page of a report (html_page.h), which is written piece by piece.
+int record_file_page(struct record_file *t,
+                     void (*page)(const struct run_report *r, struct span_sink sink),
+                     const struct run_report *r, struct err *err);
 // Could it be opened? Makes nothing.
 int record_file_foresee(const char *path, struct err *err);
 // Will it be renamed into place? False for a device, a pipe, a link and "-".

@@ -6,11 +6,11 @@
 #define WEIR_REQUEST_H
 
 #include "observer.h"
+#include "run_report.h"
 #include "work.h"
 
-struct side_inputs;      // side_inputs.h
-struct execution_watch;  // execution.h
-struct execution_render; // execution.h
+struct side_inputs;     // side_inputs.h
+struct execution_watch; // execution.h
 
 // Where the weights of an output are stored. It overrides the default and the layout of an edit log.
 struct request_layout {
@@ -51,17 +51,6 @@ struct request_limits {
   const char *memory_name, *io_name; // for messages: "--memory", or "WEIR_MEMORY"
 };
 
-// How the run is shown. The execution decides by it which renderers it calls.
-struct request_shown {
-  bool json;       // the report on standard output
-  bool json_alone; // no lines after that report, unless the command has a line of its own
-  bool lines;      // for people, on standard output
-  bool quiet;      // no lines
-  bool verbose;    // a line for each step
-  bool plain;      // the report has the command's members alone
-  int json_indent; // spaces
-};
-
 struct request {
   const char *command;        // "quantize"
   const char *command_line;   // quoted for a shell; NULL: not known
@@ -80,9 +69,9 @@ struct request {
   uint32_t shards; // of that plan; 0: by its size
   struct request_limits limits;
   struct request_records records;
-  struct request_shown shown;
-  const struct execution_render *render; // renderers of the report, for people and programs
-  const struct execution_watch *watch;   // a verification (verify_watch.h); NULL: none
+  struct run_shown shown;
+  const struct run_render *render;     // renderers of the report, for people and programs
+  const struct execution_watch *watch; // a verification (verify_watch.h); NULL: none
 };
 
 #endif

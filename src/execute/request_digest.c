@@ -61,7 +61,7 @@ static bool add_pipeline(struct digest *d, const struct pipeline *p) {
 }
 
 const char *request_digest(const struct pipeline *pipeline, const char *edits, const char *arrays,
-                      struct arena *a) {
+                           struct arena *a) {
   uint8_t sha256[DIGEST_BYTES];
   char *hex = arena_alloc(a, DIGEST_HEX);
   struct digest *d = digest_new();

@@ -9,6 +9,6 @@
 // and arrays that models are verified on, by name, size, times and inode. NULL: one of them is a stream that cannot be read twice.
 // pipeline: NULL: there is none, or it reads nothing. edits, arrays: paths, or NULL.
 const char *request_digest(const struct pipeline *pipeline, const char *edits, const char *arrays,
-                      struct arena *a);
+                           struct arena *a);
 
 #endif

@@ -164,7 +164,7 @@ static int planned(void *ctx, struct execution *exec, struct err *err) {
   compare_plans(r, exec);
   for (const struct execution_stage *stage = exec->stages; stage; stage = stage->next) {
     r->answers += stage->asked;
-    r->taken += stage->asked && stage->taken;
+    r->taken += stage->asked && stage->found.taken;
   }
   for (uint32_t i = 0; i < p->n_outputs; i++) {
     const struct plan_output *out = &p->outputs[i];
@@ -298,7 +298,7 @@ int rebuild_run(struct rebuild *r, const struct request *request, struct err *er
 
 void rebuild_start(struct rebuild *r, struct observer *o) {
   *r = (struct rebuild){.dir = -1};
-  pass_edits_init(&r->pj, o);
+  pass_edits_init(&r->pj, o, NULL);
 }
 
 void rebuild_free(struct rebuild *r) {

@@ -3,7 +3,9 @@
 void run_report_free(struct run_report *r) {
   stored_tensors_free(&r->stored);
   census_free(&r->census);
-  TABLE_FREE(r, inputs);
-  TABLE_FREE(r, outputs);
+  TABLE_FREE(r, warnings);
+  TABLE_FREE(&r->files, inputs);
+  TABLE_FREE(&r->files, outputs);
+  TABLE_FREE(&r->work, stages);
   arena_free(&r->arena);
 }

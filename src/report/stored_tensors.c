@@ -51,12 +51,12 @@ static void describe_linear(const struct recipes *r, uint32_t id, struct stored_
 static struct stored_tensor describe(struct recipes *r, const struct run_site *s) {
   const uint32_t id = recipe_unmoved(r, s->codes);
   struct stored_tensor t = {.name = s->tensor,
-                               .layer = s->layer,
-                               .codes = id,
-                               .step = s->step,
-                               .stored = (enum dtype)r->rows[id].dtype,
-                               .bytes_after = r->rows[id].bytes,
-                               .uses = 1};
+                            .layer = s->layer,
+                            .codes = id,
+                            .step = s->step,
+                            .stored = (enum dtype)r->rows[id].dtype,
+                            .bytes_after = r->rows[id].bytes,
+                            .uses = 1};
   if (recipe_quantizes(r, id)) {
     t.has_scheme = true;
     t.scheme = recipe_quantization_of(r, id);

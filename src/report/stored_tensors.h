@@ -6,7 +6,7 @@
 #include "figures.h"
 #include "plan.h"
 #include "run.h"
-#include "run_site.h"
+#include "run_passes.h"
 
 struct stored_tensor {
   struct span name;

@@ -29,7 +29,7 @@ static void test_every_row_fits(void **state) {
                                         "inspect_lists",  "member_request",    "optimize_asked",
                                         "pass_edits",     "rebuild",           "request",
                                         "request_limits", "request_output",    "request_records",
-                                        "request_shown",  "verify_options"};
+                                        "run_shown",  "verify_options"};
   static _Alignas(16) uint8_t into[1 << 16];
   struct arena arena = {0};
   uint32_t filled = 0;

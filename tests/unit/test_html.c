@@ -334,10 +334,10 @@ static void test_page_of_a_verification_alone(void **state) {
         .node = "/layers/MatMul",
         .value = "v",
         .figures = figures(pow(10, -6 + i / 10.0), i ? 80 - (double)i : (double)INFINITY)};
-  const struct run_report r = {.command = "verify",
+  const struct run_report r = {.asked.command = "verify",
                                .version = "1.2.3",
                                .model = "out.onnx",
-                               .command_line = "weir verify a.onnx 'b c.onnx'",
+                               .asked.command_line = "weir verify a.onnx 'b c.onnx'",
                                .verified = &v};
   struct taken t = {0};
   const char *page = page_of(&r, &t);
@@ -370,7 +370,8 @@ static void test_page_of_a_verification_alone(void **state) {
 static void expect_verdict(uint64_t passed, uint64_t failed, uint64_t not, const char *word) {
   const struct verified v = {
       .scope = "model", .n_passed = passed, .n_failed = failed, .n_not = not };
-  const struct run_report r = {.command = "verify", .version = "1", .model = "m", .verified = &v};
+  const struct run_report r = {
+      .asked.command = "verify", .version = "1", .model = "m", .verified = &v};
   struct taken t = {0};
   const char *page = page_of(&r, &t);
   char badge[100];
@@ -396,7 +397,8 @@ static void expect_verdict_of(struct verified_row row, const char *word, const c
   row.bounds = "SQNR of 10 dB";
   *TABLE_PUSH(&v, rows) = row;
   verified_count(&v, row.end);
-  const struct run_report r = {.command = "verify", .version = "1", .model = "m", .verified = &v};
+  const struct run_report r = {
+      .asked.command = "verify", .version = "1", .model = "m", .verified = &v};
   struct taken t = {0};
   const char *page = page_of(&r, &t);
   char badge[100];
@@ -445,7 +447,8 @@ static void test_outputs_of_models(void **state) {
                                                   .end = rows[i].end,
                                                   .drawn = i == 0,
                                                   .figures = figures(0.1, rows[i].db)};
-  const struct run_report r = {.command = "run", .version = "1", .model = "m", .verified = &v};
+  const struct run_report r = {
+      .asked.command = "run", .version = "1", .model = "m", .verified = &v};
   struct taken t = {0};
   char *page = page_of(&r, &t);
   char *top = strstr(page, "id=\"outputs\""), *end = strstr(top, "</section>");
@@ -469,13 +472,13 @@ static void test_outputs_of_models(void **state) {
 static void test_outputs(void **state) {
   (void)state;
   struct run_file files[] = {{"m.onnx", 10, "abc123", 1}, {"m.onnx.data", 1U << 30, NULL, 16}};
-  struct run_report r = {.command = "convert",
+  struct run_report r = {.asked.command = "convert",
                          .version = "1",
                          .model = "m",
                          .digests.output = "def456",
-                         .manifest = "m.onnx.manifest.json"};
-  r.outputs = files;
-  r.n_outputs = 2;
+                         .files.manifest.name = "m.onnx.manifest.json"};
+  r.files.outputs = files;
+  r.files.n_outputs = 2;
   struct taken t = {0};
   const char *page = page_of(&r, &t);
   static const char *const there[] = {">abc123<", "of 16 parts: see the manifest", ">def456<",
@@ -483,7 +486,7 @@ static void test_outputs(void **state) {
   for (size_t i = 0; i < sizeof there / sizeof *there; i++)
     if (!strstr(page, there[i])) fail_msg("the page lacks: %s", there[i]);
   TABLE_FREE(&t, text);
-  r.dry = true; // nothing was written, so there are no digests of it
+  r.asked.dry = true; // nothing was written, so there are no digests of it
   page = page_of(&r, &t);
   assert_null(strstr(page, ">abc123<"));
   assert_null(strstr(page, "weir audit"));

@@ -5,6 +5,7 @@
 #include "render_calibrated.h"
 #include "commands.h"
 #include "fill.h"
+#include "machine.h"
 #include "report.h"
 
 #include <stdio.h>
@@ -56,9 +57,9 @@ int cmd_calibrate(const struct cli_args *args, struct err *err) {
   }
   const int rc = calibrate_job_run(&j, &request, NULL, err);
   if (rc == 0 && cli_flag(args, OPT_JSON))
-    render_calibrated_json(&j);
+    render_calibrated_json(&j.c, j.out, machine_clock() - j.exec.began, j.made_bytes);
   else if (rc == 0 && !cli_flag(args, OPT_QUIET))
-    render_calibrated(&j);
+    render_calibrated(&j.c, j.out, machine_clock() - j.exec.began);
   // What another run can go on from; samples that do not fit will be others then.
   const bool goes_on = err->kind == ERR_RETRY || err->kind == ERR_IO || err->kind == ERR_NOSPACE ||
                        j.placing || (j.n_companions > 0 && j.resumed);

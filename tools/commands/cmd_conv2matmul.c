@@ -9,29 +9,25 @@
 #include "render_passes.h"
 #include "report.h"
 
-// The pass's step: the last one (--inputs-are-constant is one before it).
-static uint32_t step_of(const struct pass_edits *pj) {
-  return pj->pipeline.n_steps - 1;
-}
-
+// The pass's step is the last one (--inputs-are-constant is one before it).
 static bool strict(const struct pass_edits *pj) {
-  const struct conv2matmul_options *options = pj->pipeline.steps[step_of(pj)].values.options;
+  const struct pipeline *p = &pj->pipeline;
+  const struct conv2matmul_options *options = p->steps[p->n_steps - 1].values.options;
   return options->strict_compat;
 }
 
-static void write_report(struct execution *exec, struct json_out *j) {
-  const struct pass_edits *pj = exec->forms.ctx;
-  const struct pass_edits_counts n = pass_edits_count(pj, step_of(pj));
-  const uint64_t held_back = pj->steps[step_of(pj)].held_back;
-  json_put_uint(j, "converted", n.converted);
-  if (held_back) json_put_uint(j, "held_back", held_back);
-  if (step_of(pj) > 0) json_put_uint(j, "inputs_made_constant", pass_edits_count(pj, 0).converted);
+static void write_report(const struct run_report *r, struct json_out *j) {
+  const struct run_passes *p = r->passes;
+  const struct run_step *step = &p->steps[p->n_steps - 1];
+  json_put_uint(j, "converted", step->converted);
+  if (step->held_back) json_put_uint(j, "held_back", step->held_back);
+  if (p->n_steps > 1) json_put_uint(j, "inputs_made_constant", p->steps[0].converted);
   json_put_array(j, "nodes");
-  for (uint32_t i = 0; i < pj->n_sites; i++) {
-    const struct run_site *s = &pj->sites[i];
-    if (s->step != step_of(pj)) continue;
+  for (uint32_t i = 0; i < p->n_sites; i++) {
+    const struct run_site *s = &p->sites[i];
+    if (s->step != p->n_steps - 1) continue;
     json_object(j);
-    if (!strict(pj)) json_put_uint(j, "graph", s->graph);
+    if (!r->asked.shown->plain) json_put_uint(j, "graph", s->graph);
     json_put_uint(j, "node_index", s->index);
     json_put_text(j, "node_name", s->name);
     json_put_text(j, "op_type", s->op_type);
@@ -41,30 +37,28 @@ static void write_report(struct execution *exec, struct json_out *j) {
     json_end_object(j);
   }
   json_end_array(j);
-  json_put_uint(j, "skipped", n.skipped);
+  json_put_uint(j, "skipped", step->skipped);
 }
 
-static void tell(struct execution *exec, struct run_summary *told) {
-  const struct pass_edits *pj = exec->forms.ctx;
-  const struct pass_edits_counts n = pass_edits_count(pj, step_of(pj));
-  render_passes_summary(exec, told);
-  if (strict(pj))
-    told->line = arena_printf(&exec->arena, "converted=%lu skipped=%lu output=%s", n.converted,
-                              n.skipped, exec->out.path);
+static void tell(struct run_report *r) {
+  const struct run_step *step = &r->passes->steps[r->passes->n_steps - 1];
+  render_passes.tell(r);
+  if (r->asked.shown->plain)
+    r->told.line = arena_printf(&r->arena, "converted=%lu skipped=%lu output=%s", step->converted,
+                                step->skipped, r->out.path);
 }
 
 int cmd_conv2matmul(const struct cli_args *args, struct err *err) {
   struct pass_edits pj;
-  render_passes_init(&pj, &report_observer);
-  pj.report = write_report;
-  pj.tell = tell;
+  const struct run_forms forms = {write_report, tell, render_passes.hint};
+  pass_edits_init(&pj, &report_observer, &forms);
   int rc = pass_command_take_flags(&pj, args, err);
   if (rc == 0 && strict(&pj) && cli_given(args, OPT_INPUTS_ARE_CONSTANT))
     rc = err_set(err, ERR_USAGE,
                  "--inputs-are-constant has no effect with --strict-compat, which treats such "
                  "weights as constants anyway");
   if (rc == 0) {
-    pj.plain_report = pj.all_external = strict(&pj);
+    pj.all_external = strict(&pj);
     rc = pass_command_run(&pj, args, err);
   }
   pass_edits_free(&pj);

@@ -9,17 +9,19 @@
 #include "execution.h"
 #include "report.h"
 
-static void tell(struct execution *exec, struct run_summary *told) {
-  const uint32_t n = exec->plan.n_outputs - 1;
+static void tell(struct run_report *r) {
+  const uint32_t n = r->files.n_outputs - 1;
   if (n > 1)
-    told->did = arena_printf(&exec->arena, "rewritten with %u data files", n);
+    r->told.did = arena_printf(&r->arena, "rewritten with %u data files", n);
   else
-    told->did = n == 1 ? "rewritten with one data file" : "rewritten as one file";
+    r->told.did = n == 1 ? "rewritten with one data file" : "rewritten as one file";
 }
+
+static const struct run_forms forms = {.tell = tell};
 
 static int edit(struct execution *exec, void *ctx, struct err *err) {
   (void)ctx;
-  exec->forms.tell = tell;
+  exec->forms.shown = &forms;
   return execution_begin_edits(exec, "convert", "{}", err);
 }
 

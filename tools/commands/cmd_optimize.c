@@ -12,8 +12,7 @@
 int cmd_optimize(const struct cli_args *args, struct err *err) {
   struct pass_edits pj;
   struct optimize_asked asked = {.rounds = 0};
-  render_passes_init(&pj, &report_observer);
-  pj.tell = render_passes_nodes;
+  pass_edits_init(&pj, &report_observer, &render_passes_nodes);
   int rc = FILL_IN(args, optimize_asked, &asked, &pj.pipeline.arena, err);
   if (rc == 0) rc = pass_command_take_inputs(&pj, args, err);
   const struct infer_step_sets sets = pass_command_sets(args);

@@ -14,27 +14,16 @@
 
 enum { SHOWN = 20, VERBOSE_ALL = 3 };
 
-// The ctx of the execution's forms is its pass_edits.
-struct preprocessing {
-  struct pass_edits pj;
-  uint32_t verbose;
-};
-
-static bool any_converted(const struct pass_edits *pj) {
-  for (uint32_t i = 0; i < pj->n_sites; i++)
-    if (run_site_converted(&pj->sites[i])) return true;
-  return false;
-}
-
 // The nodes without a shape, as the last inference left them: --verbose.
-static void hint(struct execution *exec) {
-  const struct pass_edits *pj = exec->forms.ctx;
-  const uint32_t verbose = ((const struct preprocessing *)exec->forms.ctx)->verbose;
+static void hint(const struct run_report *r) {
+  const struct run_passes *p = r->passes;
+  const unsigned verbose = r->asked.shown->verbose;
+  struct arena a = {0};
   uint32_t last = NO_ID, shown = 0, more = 0;
-  for (uint32_t i = 0; i < pj->pipeline.n_steps; i++)
-    if (strcmp(pj->pipeline.steps[i].values.pass->name, "infer") == 0) last = i;
-  for (uint32_t i = 0; verbose > 0 && i < pj->n_sites; i++) {
-    const struct run_site *s = &pj->sites[i];
+  for (uint32_t i = 0; i < p->n_steps; i++)
+    if (render_passes_infers(p, i)) last = i;
+  for (uint32_t i = 0; verbose > 0 && i < p->n_sites; i++) {
+    const struct run_site *s = &p->sites[i];
     if (s->step != last || s->gone || run_site_converted(s)) continue;
     if (verbose < VERBOSE_ALL && shown == SHOWN) {
       more++;
@@ -42,17 +31,22 @@ static void hint(struct execution *exec) {
     }
     shown++;
     report_notice("no known shape for the output of %s '%s': %s", quote_str(s->op_type).s,
-                  quote_str(s->name).s, render_passes_reason(s->reason, &exec->arena));
+                  quote_str(s->name).s, render_passes_reason(s->reason, &a));
   }
   if (more) report_notice("and for %u more (--verbose 3 lists all)", more);
-  render_passes_hints(exec);
+  arena_free(&a);
+  render_passes.hint(r);
 }
 
-static void tell(struct execution *exec, struct run_summary *told) {
-  const struct pass_edits *pj = exec->forms.ctx;
-  render_passes_nodes(exec, told);
-  if (exec->edits.n > 0 && !any_converted(pj)) told->did = "marked as preprocessed";
+static void tell(struct run_report *r) {
+  uint64_t converted = 0;
+  for (uint32_t i = 0; i < r->passes->n_steps; i++)
+    converted += r->passes->steps[i].converted;
+  render_passes_nodes.tell(r);
+  if (r->work.edits > 0 && converted == 0) r->told.did = "marked as preprocessed";
 }
+
+static const struct run_forms forms = {render_passes_json, tell, hint};
 
 static int add_steps(struct pipeline *p, const struct cli_args *args, struct err *err) {
   struct optimize_asked asked = {.goal = GOAL_QUANTIZATION};
@@ -78,21 +72,18 @@ static int add_steps(struct pipeline *p, const struct cli_args *args, struct err
 }
 
 int cmd_preprocess(const struct cli_args *args, struct err *err) {
-  struct preprocessing x = {.verbose = cli_count(args, OPT_VERBOSE)};
-  struct pass_edits *pj = &x.pj;
+  struct pass_edits pj;
   const struct infer_step_sets sets = pass_command_sets(args);
-  render_passes_init(pj, &report_observer);
-  pj->tell = tell;
-  pj->hint = hint;
+  pass_edits_init(&pj, &report_observer, &forms);
   if (cli_flag(args, OPT_AUTO_MERGE))
     report_hint("--auto-merge has no effect: weir treats dims as equal only where they must be");
   if (cli_flag(args, OPT_STRICT) && cli_flag(args, OPT_SKIP_ONNX_SHAPE) &&
       cli_flag(args, OPT_SKIP_SYMBOLIC_SHAPE) && sets.n_shapes + sets.n_dims == 0)
     report_hint("--strict has no effect where no shapes are inferred");
-  int rc = pass_command_take_inputs(pj, args, err);
-  if (rc == 0) rc = add_steps(&pj->pipeline, args, err);
-  pass_command_take_exactness(pj, args);
-  if (rc == 0) rc = pass_command_run(pj, args, err);
-  pass_edits_free(pj);
+  int rc = pass_command_take_inputs(&pj, args, err);
+  if (rc == 0) rc = add_steps(&pj.pipeline, args, err);
+  pass_command_take_exactness(&pj, args);
+  if (rc == 0) rc = pass_command_run(&pj, args, err);
+  pass_edits_free(&pj);
   return rc;
 }

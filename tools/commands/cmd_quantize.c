@@ -22,7 +22,7 @@ static int opset_of(const struct cli_args *args, int64_t *opset, struct err *err
     err_fill(err, ERR_USAGE, "--opset must be a number or auto, not '%s'", quote_str(text).s);
     return err_hint(err, "give --opset 21, or --opset auto for the opset that the format needs");
   }
-  render_passes_init(&pj, &report_observer);
+  pass_edits_init(&pj, &report_observer, &render_passes);
   const int rc = pass_command_take_flags(&pj, args, err);
   if (rc == 0) {
     const struct pipeline *p = &pj.pipeline;
@@ -37,7 +37,7 @@ int cmd_quantize(const struct cli_args *args, struct err *err) {
   int64_t opset = 0;
   if (cli_given(args, OPT_OPSET_OR_AUTO) && opset_of(args, &opset, err)) return -1;
   if (opset == 0) return pass_command_flags(args, err);
-  render_passes_init(&pj, &report_observer);
+  pass_edits_init(&pj, &report_observer, &render_passes);
   const char *step = arena_printf(&pj.pipeline.arena, "opset:version=%d", (int)opset);
   int rc = pipeline_add_text(&pj.pipeline, step, err);
   if (rc == 0) rc = pass_command_take_flags(&pj, args, err);

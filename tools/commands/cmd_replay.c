@@ -8,10 +8,12 @@
 #include "replay_log.h"
 #include "report.h"
 
-static void tell(struct execution *exec, struct run_summary *told) {
-  told->did =
-      arena_printf(&exec->arena, "%lu edit%s replayed", exec->edits.n, plural(exec->edits.n));
+static void tell(struct run_report *r) {
+  r->told.did =
+      arena_printf(&r->arena, "%lu edit%s replayed", r->work.edits, plural(r->work.edits));
 }
+
+static const struct run_forms forms = {.tell = tell};
 
 static int replay(struct execution *exec, struct replay_log *in, bool partial, struct err *err) {
   const struct edit_log_info *head = &in->head;
@@ -24,7 +26,7 @@ static int replay(struct execution *exec, struct replay_log *in, bool partial, s
   if (execution_begin_edits(exec, arena_string(&exec->arena, head->command),
                             json_take(&options, &exec->arena), err))
     return -1;
-  exec->forms.tell = tell;
+  exec->forms.shown = &forms;
   if (replay_log_lines(in, exec, partial, err) || execution_finish(exec, err)) return -1;
   // The data file is named after the .onnx, unless somebody named it.
   if (exec->plan.n_outputs > 1 && !exec->layout.data_name &&

@@ -28,7 +28,7 @@ int cmd_run(const struct cli_args *args, struct err *err) {
   struct user_rules own = {.passes = NULL};
   struct pass_edits pj;
   int rc = 0;
-  render_passes_init(&pj, &report_observer);
+  pass_edits_init(&pj, &report_observer, &render_passes);
   rc = user_rules_read(&own, rules, n_rules, err);
   pj.pipeline.own = &own;
   for (uint32_t i = 0; i < n_rules; i++)

@@ -40,13 +40,9 @@ static void write_json(const struct verify *v, const struct err *verdict, struct
   json_end_object(j);
 }
 
-static void put_page(void *ctx, struct span piece) {
-  (void)record_file_add(ctx, piece); // which keeps what failed
-}
-
 static int write_page(const struct verify *v, const struct cli_args *args,
                       const struct err *verdict, struct record_file *to, struct err *err) {
-  struct run_report r = {.command = "verify",
+  struct run_report r = {.asked.command = "verify",
                          .version = version_number,
                          .model = path_base(cli_operand(args, "SRC")),
                          .refusal = verdict->kind == ERR_NONE ? NULL : verdict,
@@ -55,14 +51,13 @@ static int write_page(const struct verify *v, const struct cli_args *args,
                          .cost.peak_memory = v->found.peak_memory[0],
                          .verified = &v->found};
   const char *out = cli_operand(args, "OUT");
-  r.command_line = cli_given_line(args, &r.arena);
+  r.asked.command_line = cli_given_line(args, &r.arena);
   r.told.did = out ? arena_printf(&r.arena, "compared with %s", path_base(out))
                : v->options.scope == VERIFY_SITES ? "compared with the model after its edits"
                                                   : "compared with the expected outputs";
-  if (record_file_start(to, err)) return -1;
-  html_page(&r, (struct span_sink){put_page, to});
+  const int rc = record_file_page(to, html_page, &r, err);
   run_report_free(&r);
-  return record_file_check(to, err) ? -1 : record_file_publish(to, err);
+  return rc;
 }
 
 // Files of reports: opened before anything is run, so that hours are not in vain.

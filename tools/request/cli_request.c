@@ -50,13 +50,13 @@ static struct request_output output_of(const struct cli_args *args, struct arena
 }
 
 // onnx-conv2matmul has a report of its own.
-static struct request_shown shown_of(const struct cli_args *args) {
+static struct run_shown shown_of(const struct cli_args *args) {
   const bool conv2matmul = args->command == CLI_conv2matmul;
-  struct request_shown shown = {
+  struct run_shown shown = {
       .lines = !cli_stdout_is_taken(args),
       .plain = conv2matmul && cli_flag(args, cli_pass_option(args->command, "strict-compat")),
       .json_indent = cli_request_indent(args)};
-  FILL(args, request_shown, &shown);
+  FILL(args, run_shown, &shown);
   return shown;
 }
 

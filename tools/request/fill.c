@@ -191,6 +191,7 @@ static const struct destination destinations[CLI_OPTIONS][DESTINATIONS] = {
 static uint64_t number(const struct taking *t) {
   const enum cli_kind kind = cli_row(t->args->command, t->option).kind;
   const bool size = kind == CLI_SIZE || kind == CLI_SIZE_FROM_0 || kind == CLI_POWER_OF_2;
+  if (kind == CLI_FLAG) return cli_flag(t->args, t->option);
   return size ? cli_size(t->args, t->option) : cli_count(t->args, t->option);
 }
 

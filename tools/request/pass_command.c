@@ -47,7 +47,7 @@ int pass_command_run(struct pass_edits *pj, const struct cli_args *args, struct 
 
 int pass_command_flags(const struct cli_args *args, struct err *err) {
   struct pass_edits pj;
-  render_passes_init(&pj, &report_observer);
+  pass_edits_init(&pj, &report_observer, &render_passes);
   int rc = pass_command_take_flags(&pj, args, err);
   if (rc == 0) rc = pass_command_run(&pj, args, err);
   pass_edits_free(&pj);

@@ -7,17 +7,17 @@
 static void write_known(const struct run_report *known, struct json_out *j) {
   report_json_begin(j);
   json_put_object(j, "weir");
-  json_put_text(j, "manifest", known->manifest);
+  json_put_text(j, "manifest", known->files.manifest.name);
   json_put_array(j, "output");
-  for (uint32_t i = 0; i < known->n_outputs; i++) {
+  for (uint32_t i = 0; i < known->files.n_outputs; i++) {
     json_object(j);
-    json_put_text(j, "name", known->outputs[i].name);
-    json_put_uint(j, "size", known->outputs[i].size);
+    json_put_text(j, "name", known->files.outputs[i].name);
+    json_put_uint(j, "size", known->files.outputs[i].size);
     json_end_object(j);
   }
   json_end_array(j);
   json_put_text(j, "plan_id", known->digests.plan);
-  json_put_text(j, "resumed", known->resumed);
+  json_put_text(j, "resumed", known->work.resumed);
   json_put_text(j, "version", known->version);
   json_end_object(j);
   json_end_object(j);
@@ -25,9 +25,9 @@ static void write_known(const struct run_report *known, struct json_out *j) {
 }
 
 // As this run would print it: a kept report is indented, a command of many models has lines.
-static void print_document(const struct request *r, struct span text) {
+static void print_document(const struct run_shown *shown, struct span text) {
   struct err ignored = {0};
-  struct json_value *doc = r->shown.json_indent ? NULL : json_parse(text, "report", &ignored);
+  struct json_value *doc = shown->json_indent ? NULL : json_parse(text, "report", &ignored);
   struct json_out line = {.indent = 0};
   if (!doc) {
     report_document((const char *)text.at, text.n);
@@ -38,15 +38,15 @@ static void print_document(const struct request *r, struct span text) {
   json_free(doc);
 }
 
-static void print_report(struct execution *exec) {
-  struct json_out report = {.indent = exec->request->shown.json_indent};
-  render_run_json(exec, &report);
+static void print_report(const struct run_report *r) {
+  struct json_out report = {.indent = r->asked.shown->json_indent};
+  render_run_json(r, &report);
   report_json_end(&report);
 }
 
-const struct execution_render render_run = {.json = render_run_json,
-                                            .known = write_known,
-                                            .page = html_page,
-                                            .print_report = print_report,
-                                            .print_document = print_document,
-                                            .print_lines = render_run_text};
+const struct run_render render_run = {.json = render_run_json,
+                                      .known = write_known,
+                                      .page = html_page,
+                                      .print_report = print_report,
+                                      .print_document = print_document,
+                                      .print_lines = render_run_text};

@@ -11,52 +11,23 @@
 #include "stored_tensors.h"
 #include "target_dims.h"
 
-void pass_edits_init(struct pass_edits *pj, struct observer *observer) {
-  *pj = (struct pass_edits){.observer = observer};
+void pass_edits_init(struct pass_edits *pj, struct observer *observer,
+                     const struct run_forms *forms) {
+  *pj = (struct pass_edits){.observer = observer, .forms = forms};
   pipeline_init(&pj->pipeline);
 }
 
 void pass_edits_free(struct pass_edits *pj) {
-  TABLE_FREE(pj, sites);
+  TABLE_FREE(&pj->found, steps);
+  TABLE_FREE(&pj->found, sites);
+  TABLE_FREE(&pj->found, warnings);
+  TABLE_FREE(&pj->found, waiting);
+  TABLE_FREE(&pj->found, ranges);
   TABLE_FREE(pj, left);
-  TABLE_FREE(pj, warnings);
   rank_done(&pj->rank);
   pipeline_free(&pj->pipeline);
   arena_free(&pj->arena);
-  pass_edits_init(pj, pj->observer);
-}
-
-struct pass_edits_counts pass_edits_count(const struct pass_edits *pj, uint32_t step) {
-  struct pass_edits_counts n = {0};
-  for (uint32_t i = 0; i < pj->n_sites; i++) {
-    if (pj->sites[i].step != step || pj->sites[i].gone) continue;
-    *(run_site_converted(&pj->sites[i]) ? &n.converted : &n.skipped) += 1;
-  }
-  return n;
-}
-
-// The word of a site that is counted, or NULL.
-static const char *word_of(const struct run_site *s, const char *chosen_by) {
-  if (!chosen_by) return s->gone || run_site_converted(s) ? NULL : s->reason;
-  return s->chosen && strcmp(s->chosen_by, chosen_by) == 0 ? s->chosen : NULL;
-}
-
-void pass_edits_words(const struct pass_edits *pj, uint32_t step, const char *chosen_by,
-                      struct pass_edits_words *out) {
-  *out = (struct pass_edits_words){.n = 0};
-  for (uint32_t i = 0; i < pj->n_sites; i++) {
-    const struct run_site *s = &pj->sites[i];
-    const char *word = word_of(s, chosen_by);
-    uint32_t k = 0;
-    if ((step != PASS_EDITS_ALL_STEPS && s->step != step) || !word) continue;
-    while (k < out->n && strcmp(out->word[k], word) != 0)
-      k++;
-    if (k == PASS_EDITS_WORDS) continue;
-    if (out->count[k]++ > 0) continue;
-    out->first[k] = s;
-    out->word[k] = word;
-    out->n++;
-  }
+  pass_edits_init(pj, pj->observer, pj->forms);
 }
 
 // The step that a site is of: the last one that began, or of those that run together with it the one
@@ -71,8 +42,8 @@ static uint32_t step_of(const struct pass_edits *pj, const struct pass_site *sit
 // Passes report nodes of the same few operators.
 static const char *keep_op_type(struct pass_edits *pj, const char *op_type) {
   enum { LAST = 8 };
-  for (uint32_t i = pj->n_sites; i > 0 && i + LAST > pj->n_sites; i--)
-    if (strcmp(pj->sites[i - 1].op_type, op_type) == 0) return pj->sites[i - 1].op_type;
+  for (uint32_t i = pj->found.n_sites; i > 0 && i + LAST > pj->found.n_sites; i--)
+    if (strcmp(pj->found.sites[i - 1].op_type, op_type) == 0) return pj->found.sites[i - 1].op_type;
   return arena_string(&pj->arena, span_str(op_type));
 }
 
@@ -115,22 +86,23 @@ static void note_site(void *ctx, const struct pass_site *site) {
   if (!run_site_converted(&s)) {
     if (s.step >= pj->n_left) TABLE_ADD(pj, left, s.step + 1 - pj->n_left);
     s.left_before = pj->left[s.step];
-    pj->left[s.step] = pj->n_sites + 1;
+    pj->left[s.step] = pj->found.n_sites + 1;
   }
-  *TABLE_PUSH(pj, sites) = s;
+  *TABLE_PUSH(&pj->found, sites) = s;
 }
 
 // What a repeated pass warns of in each round is said once.
 static void note_warning(void *ctx, const char *sentence, const char *hint) {
   struct pass_edits *pj = ctx;
-  for (uint32_t i = 0; i < pj->n_warnings; i++)
-    if (pj->warnings[i].step == pj->step && strcmp(pj->warnings[i].sentence, sentence) == 0) return;
-  *TABLE_PUSH(pj, warnings) =
+  struct run_passes *p = &pj->found;
+  for (uint32_t i = 0; i < p->n_warnings; i++)
+    if (p->warnings[i].step == pj->step && strcmp(p->warnings[i].sentence, sentence) == 0) return;
+  *TABLE_PUSH(p, warnings) =
       (struct run_warning){pj->step, arena_string(&pj->arena, span_str(sentence)),
                            hint ? arena_string(&pj->arena, span_str(hint)) : NULL};
   // A family's options are wrong for all of its passes: the report says so of each, this once.
-  for (uint32_t i = 0; i + 1 < pj->n_warnings; i++)
-    if (pj->warnings[i].step != pj->step && strcmp(pj->warnings[i].sentence, sentence) == 0) return;
+  for (uint32_t i = 0; i + 1 < p->n_warnings; i++)
+    if (p->warnings[i].step != pj->step && strcmp(p->warnings[i].sentence, sentence) == 0) return;
   observer_warning(pj->observer, "%s", sentence);
   if (hint) observer_hint(pj->observer, "%s", hint);
 }
@@ -142,8 +114,8 @@ static void begin_step(void *ctx, uint32_t step, uint32_t round) {
   execution_step(pj->exec, step);
   rank_look(&pj->rank, &pj->pipeline, step, &pj->exec->model);
   if (round == 0 || step >= pj->n_left) return;
-  for (uint32_t i = pj->left[step]; i > 0; i = pj->sites[i - 1].left_before)
-    pj->sites[i - 1].gone = true;
+  for (uint32_t i = pj->left[step]; i > 0; i = pj->found.sites[i - 1].left_before)
+    pj->found.sites[i - 1].gone = true;
   pj->left[step] = 0;
 }
 
@@ -364,7 +336,7 @@ static int make_edits(struct execution *exec, struct pass_edits *pj, const int64
                            .ctx = pj};
   run->env.overcount = overcount;
   pj->exec = exec;
-  pj->n_sites = pj->n_left = 0;
+  pj->found.n_sites = pj->n_left = 0;
   pj->rank.n_products = 0;
   if (execution_begin_edits(exec, pipeline_command(&pj->pipeline), pipeline_options(&pj->pipeline),
                             err))
@@ -462,26 +434,25 @@ static int keep_budget(struct execution *exec, struct pass_edits *pj, struct pas
   return 0;
 }
 
-static bool leaves_it(const struct execution *exec) {
-  if (exec->wanted->copies) return false;
-  const struct pass_edits *pj = exec->forms.ctx;
-  for (uint32_t i = 0; i < pj->pipeline.n_steps; i++) {
-    const struct pass_values *v = &pj->pipeline.steps[i].values;
+static bool imitates(const struct pipeline *p) {
+  for (uint32_t i = 0; i < p->n_steps; i++) {
+    const struct pass_values *v = &p->steps[i].values;
     const uint32_t compat = pass_values_option(v->pass, span_str("compat"));
-    if (compat != NO_ID && v->of[compat].given) return false;
+    if (compat != NO_ID && v->of[compat].given) return true;
   }
-  return true;
+  return false;
 }
 
 // The passes' part of what all reports are made of.
 static void collect(struct execution *exec, struct run_report *r) {
-  const struct pass_edits *pj = exec->forms.ctx;
-  r->passes = pj;
-  const struct stored_tensors_of of = {.sites = pj->sites,
+  struct pass_edits *pj = exec->forms.ctx;
+  pass_edits_collect(pj, exec);
+  r->passes = &pj->found;
+  const struct stored_tensors_of of = {.sites = pj->found.sites,
                                        .recipes = &exec->recipes,
                                        .plan = &exec->plan,
                                        .errors = exec->outcome.errors,
-                                       .n_sites = pj->n_sites,
+                                       .n_sites = pj->found.n_sites,
                                        .n_tensors = exec->model.n_tensors,
                                        .n_errors = exec->outcome.n_errors};
   stored_tensors_list(&r->stored, &of);
@@ -491,18 +462,12 @@ int pass_edits_edit(struct execution *exec, void *ctx, struct err *err) {
   struct pass_edits *pj = ctx;
   struct pass_run run;
   if (pj->all_external && !exec->wanted->layout.thresholds) exec->layout.inline_below = 0;
-  exec->forms.report = pj->report;
-  exec->forms.plain = pj->plain_report;
-  exec->forms.tell = pj->tell;
-  exec->forms.hint = pj->hint;
-  exec->forms.leaves_it = leaves_it;
-  if (pj->rank.asked) exec->forms.print = pj->print;
-  exec->forms.collect = collect;
-  exec->forms.ctx = pj;
+  exec->forms = (struct execution_forms){
+      pj->forms, !exec->wanted->copies && !imitates(&pj->pipeline), collect, pj};
   if (side_inputs_fit(&pj->pipeline.files, &exec->model, note_warning, pj, err)) return -1;
   if (make_edits(exec, pj, NULL, &run, err)) return -1;
   if (run.output_limit && keep_budget(exec, pj, &run, err)) return -1;
-  const struct rank_of of = {&pj->pipeline, pj->sites, pj->n_sites, exec};
+  const struct rank_of of = {&pj->pipeline, pj->found.sites, pj->found.n_sites, exec};
   return check_targets(exec, pj, err) ? -1 : rank_sites(&pj->rank, &of, err);
 }
 

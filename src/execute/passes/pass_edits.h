@@ -6,32 +6,29 @@
 #include "execution.h"
 #include "pass_run.h"
 #include "rank.h"
-#include "run_site.h"
+#include "run_passes.h"
 
 // pass_edits_init begins one, pass_edits_free frees.
 struct pass_edits {
   struct observer *observer;
   const struct pass *pass;  // the one that the command is; NULL: it has others
   struct pipeline pipeline; // filled by the command
-  TABLE(struct run_site, sites);
+  struct run_passes
+      found; // sites and warnings, as passes report them; the rest by pass_edits_collect
   // By step: 1 + the last site that it left alone and that is not gone; 0: none.
   TABLE(uint32_t, left);
-  TABLE(struct run_warning, warnings);
   uint32_t step;               // the one that runs
   struct execution *exec;      // that it runs for
   struct rank rank;            // --rank
   struct pass_run_step *steps; // what came of them; NULL: none ran yet
-  // The execution's, as in execution.h: forms of the command; NULL: there is none.
-  void (*report)(struct execution *exec, struct json_out *j);
-  bool plain_report;
+  const struct run_forms *forms;
   bool all_external; // where there is a data file, it gets all tensors, however small
-  void (*tell)(struct execution *exec, struct run_summary *told);
-  void (*hint)(struct execution *exec);
-  void (*print)(struct execution *exec); // of the rank, with --rank
   struct arena arena;
 };
 
-void pass_edits_init(struct pass_edits *pj, struct observer *observer);
+// forms: of the command; NULL: it has none
+void pass_edits_init(struct pass_edits *pj, struct observer *observer,
+                     const struct run_forms *forms);
 void pass_edits_free(struct pass_edits *pj);
 
 // A line for each target: what it sets.
@@ -45,24 +42,8 @@ int pass_edits_check(struct pass_edits *pj, struct err *err);
 // (pass_run.h).
 int pass_edits_edit(struct execution *exec, void *ctx, struct err *err);
 
-// Sites of one step.
-struct pass_edits_counts {
-  uint64_t converted, skipped;
-};
-struct pass_edits_counts pass_edits_count(const struct pass_edits *pj, uint32_t step);
-
-// Different words that sites have, each with how many and the first of them: why they were left alone,
-// or, of those where `chosen_by` picked something, what. Words are constants of the passes, a dozen or
-// so for each; past the room here they are left out.
-enum { PASS_EDITS_WORDS = 48 };
-#define PASS_EDITS_ALL_STEPS NO_ID
-struct pass_edits_words {
-  const char *word[PASS_EDITS_WORDS];
-  const struct run_site *first[PASS_EDITS_WORDS];
-  uint32_t count[PASS_EDITS_WORDS];
-  uint32_t n;
-};
-void pass_edits_words(const struct pass_edits *pj, uint32_t step, const char *chosen_by,
-                      struct pass_edits_words *out);
+// After the last step: fills all of pj->found but the sites and warnings that are there, from the pipeline, what came of its
+// steps and the model as it is now. Linear in nodes and sites.
+void pass_edits_collect(struct pass_edits *pj, const struct execution *exec);
 
 #endif

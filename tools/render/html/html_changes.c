@@ -5,7 +5,6 @@
 #include "html_chart.h"
 #include "html_parts.h"
 #include "html_table.h"
-#include "pass_edits.h"
 #include "render_passes.h"
 #include "verified.h"
 
@@ -19,23 +18,18 @@ static void put_count(struct html_out *o, uint64_t n) {
   html_put(o, "<td class=\"number\">%s</td>", html_whole(n).s);
 }
 
-static void put_step(struct html_out *o, const struct pass_edits *pj, uint32_t step) {
-  const struct pipeline_step *s = &pj->pipeline.steps[step];
-  const struct pass_edits_counts n = pass_edits_count(pj, step);
-  const struct pass_run_step *came = pj->steps ? &pj->steps[step] : NULL;
-  struct arena a = {0};
-  html_put(o, "<tr><td><code>%s</code><small>", s->values.pass->name);
-  html_arrows(o, s->values.pass->summary);
+static void put_step(struct html_out *o, const struct run_step *s) {
+  html_put(o, "<tr><td><code>%s</code><small>", s->pass->name);
+  html_arrows(o, s->pass->summary);
   html_raw(o, "</small></td>");
-  put_count(o, n.converted);
-  put_count(o, n.skipped);
-  put_count(o, came ? came->held_back : 0);
+  put_count(o, s->converted);
+  put_count(o, s->skipped);
+  put_count(o, s->held_back);
   html_put(o, "<td><details><summary>options</summary><code>%s</code></details></td></tr>\n",
-           pass_values_json(&s->values, &a));
-  arena_free(&a);
+           s->options);
 }
 
-static void put_steps(struct html_out *o, const struct pass_edits *pj) {
+static void put_steps(struct html_out *o, const struct run_passes *p) {
   uint32_t idle = 0;
   html_raw(o, "<h3>Steps</h3>\n<div class=\"scroll\"><table>\n<caption>Passes that changed "
               "something, in the order in "
@@ -44,11 +38,11 @@ static void put_steps(struct html_out *o, const struct pass_edits *pj) {
               "Changed</th><th scope=\"col\" class=\"number\">Left unchanged</th><th scope=\"col\" "
               "class=\"number\">"
               "Held back</th><th scope=\"col\">How</th></tr></thead>\n<tbody>\n");
-  for (uint32_t i = 0; i < pj->pipeline.n_steps; i++) {
-    if (pj->pipeline.n_steps > 1 && pass_edits_count(pj, i).converted == 0)
+  for (uint32_t i = 0; i < p->n_steps; i++) {
+    if (p->n_steps > 1 && p->steps[i].converted == 0)
       idle++;
     else
-      put_step(o, pj, i);
+      put_step(o, &p->steps[i]);
   }
   html_raw(o, "</tbody></table></div>\n");
   if (idle)
@@ -112,7 +106,7 @@ static void put_ops(struct html_out *o, const struct census *c) {
 void html_changes(struct html_out *o, const struct run_report *r) {
   if (!r->passes && r->census.n_ops == 0) return;
   html_raw(o, "<section id=\"changes\"><h2>What changed</h2>\n");
-  if (r->passes && r->passes->pipeline.n_steps) put_steps(o, r->passes);
+  if (r->passes && r->passes->n_steps) put_steps(o, r->passes);
   if (r->census.n_ops) put_ops(o, &r->census);
   html_raw(o, "</section>\n");
 }
@@ -188,9 +182,9 @@ void html_types(struct html_out *o, const struct run_report *r) {
 // ---- what was kept -----------------------------------------------------------------------------
 
 static int by_reason(const void *a, const void *b, void *ctx) {
-  const struct pass_edits *pj = *(const struct pass_edits *const *)ctx;
+  const struct run_passes *p = *(const struct run_passes *const *)ctx;
   const uint32_t i = *(const uint32_t *)a, k = *(const uint32_t *)b;
-  const struct run_site *x = &pj->sites[i], *y = &pj->sites[k];
+  const struct run_site *x = &p->sites[i], *y = &p->sites[k];
   if (x->step != y->step) return x->step < y->step ? -1 : 1;
   const int reasons = strcmp(x->reason, y->reason);
   if (reasons) return reasons;
@@ -203,17 +197,17 @@ static bool is_together(const struct run_site *x, const struct run_site *y) {
          strcmp(x->op_type, y->op_type) == 0;
 }
 
-static void put_group(struct html_out *o, const struct pass_edits *pj, const uint32_t *at,
+static void put_group(struct html_out *o, const struct run_passes *p, const uint32_t *at,
                       uint32_t n, struct arena *a) {
-  const struct run_site *first = &pj->sites[at[0]];
-  const bool infers = render_passes_infers(pj, first->step);
+  const struct run_site *first = &p->sites[at[0]];
+  const bool infers = render_passes_infers(p, first->step);
   html_put(o, "<details><summary><b>%u %s</b> ", n, first->op_type);
   html_put(o, infers ? "without a known shape: %s " : "%s ",
            render_passes_reason(first->reason, a));
   html_put(o, "<small>%s</small></summary>\n<ul class=\"names\">",
-           pj->pipeline.steps[first->step].values.pass->name);
+           p->steps[first->step].pass->name);
   for (uint32_t i = 0; i < n && i < NAMES_SHOWN; i++) {
-    const struct run_site *s = &pj->sites[at[i]];
+    const struct run_site *s = &p->sites[at[i]];
     html_put(o, "<li><bdi>%s</bdi>", s->name);
     if (s->layer != s->name && strcmp(s->layer, s->name) != 0)
       html_put(o, " <small>used by <bdi>%s</bdi></small>", s->layer);
@@ -227,22 +221,22 @@ static void put_group(struct html_out *o, const struct pass_edits *pj, const uin
 }
 
 void html_kept(struct html_out *o, const struct run_report *r) {
-  const struct pass_edits *pj = r->passes;
-  if (!pj) return;
+  const struct run_passes *p = r->passes;
+  if (!p) return;
   struct arena a = {0};
   uint32_t n = 0, groups = 0, more = 0;
-  uint32_t *at = arena_alloc(&a, pj->n_sites * sizeof *at + 1);
-  for (uint32_t i = 0; i < pj->n_sites; i++)
-    if (render_passes_keeps(pj, &pj->sites[i], &a)) at[n++] = i;
+  uint32_t *at = arena_alloc(&a, p->n_sites * sizeof *at + 1);
+  for (uint32_t i = 0; i < p->n_sites; i++)
+    if (render_passes_keeps(p, &p->sites[i], &a)) at[n++] = i;
   if (n) {
-    qsort_r(at, n, sizeof *at, by_reason, &pj);
+    qsort_r(at, n, sizeof *at, by_reason, &p);
     html_raw(o, "<section id=\"kept\"><h2>Left unchanged, and why</h2>\n");
   }
   for (uint32_t i = 0, first; i < n;) {
-    for (first = i; i < n && is_together(&pj->sites[at[first]], &pj->sites[at[i]]);)
+    for (first = i; i < n && is_together(&p->sites[at[first]], &p->sites[at[i]]);)
       i++;
     if (groups++ < GROUPS_SHOWN)
-      put_group(o, pj, at + first, i - first, &a);
+      put_group(o, p, at + first, i - first, &a);
     else
       more++;
   }
@@ -279,17 +273,17 @@ static int by_turn(const void *pa, const void *pb) {
 }
 
 // Sites that no later round looked at again; *n: how many.
-static const uint32_t *in_turn(const struct pass_edits *pj, uint32_t *n, struct arena *a) {
-  uint32_t *looked_at = arena_zalloc(a, pj->pipeline.n_steps * sizeof *looked_at + 1);
-  struct turn *turns = arena_alloc(a, pj->n_sites * sizeof *turns + 1);
-  uint32_t *at = arena_alloc(a, pj->n_sites * sizeof *at + 1);
+static const uint32_t *in_turn(const struct run_passes *p, uint32_t *n, struct arena *a) {
+  uint32_t *looked_at = arena_zalloc(a, p->n_steps * sizeof *looked_at + 1);
+  struct turn *turns = arena_alloc(a, p->n_sites * sizeof *turns + 1);
+  uint32_t *at = arena_alloc(a, p->n_sites * sizeof *at + 1);
   *n = 0;
-  for (uint32_t i = 0; i < pj->n_sites; i++)
-    looked_at[pj->sites[i].step] += !pj->sites[i].gone;
-  for (uint32_t i = 0; i < pj->n_sites; i++) {
-    const uint32_t step = pj->sites[i].step;
-    if (!pj->sites[i].gone)
-      turns[(*n)++] = (struct turn){pj->pipeline.steps[step].named != 1, looked_at[step], step, i};
+  for (uint32_t i = 0; i < p->n_sites; i++)
+    looked_at[p->sites[i].step] += !p->sites[i].gone;
+  for (uint32_t i = 0; i < p->n_sites; i++) {
+    const uint32_t step = p->sites[i].step;
+    if (!p->sites[i].gone)
+      turns[(*n)++] = (struct turn){p->steps[step].named != 1, looked_at[step], step, i};
   }
   qsort(turns, *n, sizeof *turns, by_turn);
   for (uint32_t i = 0; i < *n; i++)
@@ -298,7 +292,7 @@ static const uint32_t *in_turn(const struct pass_edits *pj, uint32_t *n, struct 
 }
 
 struct sites {
-  const struct pass_edits *pj;
+  const struct run_passes *p;
   const uint32_t *at;
   struct arena *words; // two: of this row and the one before
 };
@@ -311,22 +305,22 @@ static struct span why_of(const struct run_site *s, struct arena *a) {
 
 static void put_site(const void *ctx, uint32_t i, struct html_cell *cells) {
   const struct sites *sites = ctx;
-  const struct run_site *s = &sites->pj->sites[sites->at[i]];
+  const struct run_site *s = &sites->p->sites[sites->at[i]];
   cells[S_NAME].text = span_str(s->name);
   cells[S_OP].text = span_str(s->op_type);
-  cells[S_PASS].text = span_str(sites->pj->pipeline.steps[s->step].values.pass->name);
+  cells[S_PASS].text = span_str(sites->p->steps[s->step].pass->name);
   cells[S_STATUS].text = span_str(s->status);
   if (!run_site_converted(s)) cells[S_WHY].text = why_of(s, &sites->words[i % 2]);
   cells[S_TENSOR].text = s->tensor;
 }
 
 void html_sites(struct html_out *o, const struct run_report *r) {
-  const struct pass_edits *pj = r->passes;
-  if (!pj || pj->n_sites == 0) return;
+  const struct run_passes *p = r->passes;
+  if (!p || p->n_sites == 0) return;
   struct arena a = {0};
   uint32_t n;
   struct arena words[2] = {{0}};
-  const struct sites sites = {pj, in_turn(pj, &n, &a), words};
+  const struct sites sites = {p, in_turn(p, &n, &a), words};
   html_raw(o, "<section id=\"nodes\"><h2>All nodes that the passes examined</h2>\n");
   html_table(o, &(struct html_table){.id = "sites",
                                      .caption = "Nodes and weights that the passes examined",

@@ -11,7 +11,6 @@
 #include "html_files.h"
 #include "html_parts.h"
 #include "html_table.h"
-#include "pass_edits.h"
 #include "verified.h"
 
 static void put_lines(struct html_out *o, const char *const *lines) {
@@ -32,7 +31,7 @@ static void put_head(struct html_out *o, const struct run_report *r) {
               "content=\"no-referrer\">\n"
               "<meta name=\"robots\" content=\"noindex\">\n");
   html_put(o, "<meta name=\"generator\" content=\"weir %s\">\n<title>%s: weir %s</title>\n<style>",
-           r->version, r->model, r->command);
+           r->version, r->model, r->asked.command);
   put_lines(o, html_page_css);
   html_raw(o, "</style>\n</head>\n<body>\n");
 }
@@ -82,10 +81,12 @@ static void put_size(struct html_out *o, const struct run_report *r, struct aren
 }
 
 static struct html_verdict status_of(const struct run_report *r) {
-  if (r->refusal) return (struct html_verdict){r->dry ? "would be refused" : "refused", "bad"};
+  if (r->refusal)
+    return (struct html_verdict){r->asked.dry ? "would be refused" : "refused", "bad"};
   if (r->verified) return html_verdict(r->verified);
-  if (r->dry) return (struct html_verdict){"dry run: nothing was written", "plain"};
-  if (r->unchanged) return (struct html_verdict){"unchanged: the file existed already", "plain"};
+  if (r->asked.dry) return (struct html_verdict){"dry run: nothing was written", "plain"};
+  if (r->out.unchanged)
+    return (struct html_verdict){"unchanged: the file existed already", "plain"};
   return (struct html_verdict){"written", "good"};
 }
 
@@ -105,7 +106,7 @@ static void put_memory(struct html_out *o, const struct run_report *r, struct ar
 static void put_headline(struct html_out *o, const struct run_report *r) {
   struct arena a = {0};
   const struct html_verdict status = status_of(r);
-  html_put(o, "<header>\n<p class=\"made\">weir %s</p>\n<h1><bdi>%s</bdi></h1>\n", r->command,
+  html_put(o, "<header>\n<p class=\"made\">weir %s</p>\n<h1><bdi>%s</bdi></h1>\n", r->asked.command,
            r->model);
   html_put(o, "<p><span class=\"badge %s\">%s</span></p>\n", status.style, status.word);
   if (r->told.did) {
@@ -125,18 +126,18 @@ static void put_headline(struct html_out *o, const struct run_report *r) {
   if (r->verified) put_verification(o, r->verified);
   if (r->cost.seconds > 0)
     put_card(o, "Time", quote_seconds(r->cost.seconds).s,
-             r->resumed ? "a part was written by an interrupted run" : "");
+             r->work.resumed ? "a part was written by an interrupted run" : "");
   put_memory(o, r, &a);
   html_raw(o, "</dl>\n");
   if (r->told.worst || r->told.kept || r->told.held_back || r->told.larger || r->told.shapeless ||
-      r->needs) {
+      r->needs.words) {
     html_raw(o, "<dl class=\"told\">\n");
     put_told(o, "Worst", r->told.worst);
     put_told(o, "Kept", r->told.kept);
     put_told(o, "Held back", r->told.held_back);
     put_told(o, "Larger", r->told.larger);
     put_told(o, "No shape", r->told.shapeless);
-    put_told(o, "Runtime", r->needs);
+    put_told(o, "Runtime", r->needs.words);
     html_raw(o, "</dl>\n");
   }
   arena_free(&a);
@@ -218,24 +219,24 @@ static void put_digest(struct html_out *o, const char *title, const char *hex) {
 
 static void put_reproduce(struct html_out *o, const struct run_report *r) {
   html_raw(o, "<section id=\"reproduce\"><h2>How to reproduce it</h2>\n");
-  if (r->command_line)
+  if (r->asked.command_line)
     html_put(o, "<p>The command:</p>\n<pre tabindex=\"0\"><code>%s</code></pre>\n",
-             r->command_line);
+             r->asked.command_line);
   html_raw(o, "<dl class=\"told\">\n");
   if (r->version) html_put(o, "<dt>Version</dt><dd>weir %s</dd>\n", r->version);
   put_digest(o, "Plan", r->digests.plan);
   put_digest(o, "Edits", r->digests.edits);
   put_digest(o, "Input's metadata", r->digests.meta);
   put_digest(o, "Output", r->digests.output);
-  if (r->manifest && !r->dry && !r->refusal)
+  if (r->files.manifest.name && !r->asked.dry && !r->refusal)
     html_put(o,
              "<dt>Manifest</dt><dd><bdi>%s</bdi> (<code>weir audit</code> checks the files against "
              "it)</dd>\n",
-             r->manifest);
+             r->files.manifest.name);
   html_raw(o, "</dl>\n");
-  put_files(o, "Input", r->inputs, r->n_inputs, false);
-  put_files(o, r->dry ? "Output, as planned" : "Output", r->outputs, r->n_outputs,
-            !r->dry && !r->refusal);
+  put_files(o, "Input", r->files.inputs, r->files.n_inputs, false);
+  put_files(o, r->asked.dry ? "Output, as planned" : "Output", r->files.outputs, r->files.n_outputs,
+            !r->asked.dry && !r->refusal);
   html_raw(o, "</section>\n");
 }
 

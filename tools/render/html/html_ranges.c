@@ -8,7 +8,7 @@
 #include "html_chart.h"
 #include "html_parts.h"
 #include "html_table.h"
-#include "pass_edits.h"
+#include "ranges.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -105,9 +105,9 @@ static void put_curve(struct html_out *o, const struct ranges *r, struct arena *
   html_lines(o, &lines);
 }
 
-static void put_file(struct html_out *o, const struct side_input *f, uint32_t k) {
+static void put_file(struct html_out *o, const struct run_ranges *f, uint32_t k) {
   static const char *const ids[] = {"ranges", "ranges-2", "ranges-3", "ranges-4"};
-  const struct ranges *r = &f->ranges;
+  const struct ranges *r = f->ranges;
   struct arena a = {0};
   const struct rows rows = {r, arena_zalloc(&a, 2 * sizeof *rows.charts)};
   html_put(o, "<p><code>%s</code>", path_base(f->path));
@@ -131,14 +131,13 @@ void html_ranges(struct html_out *o, const struct run_report *r) {
   enum { MOST = 4 };
   uint32_t n = 0;
   if (!r->passes) return;
-  const struct side_inputs *g = &r->passes->pipeline.files;
-  for (uint32_t i = 0; i < g->n && n < MOST; i++) {
-    if (g->list[i]->reads != PASS_READS_RANGES || g->list[i]->ranges.n_values == 0) continue;
+  for (uint32_t i = 0; i < r->passes->n_ranges && n < MOST; i++) {
+    if (r->passes->ranges[i].ranges->n_values == 0) continue;
     if (n == 0)
       html_raw(o, "<section id=\"activations\"><h2>Ranges of activations</h2>\n<p>The range of "
                   "each value, from calibration. A few elements far from the others make the "
                   "quantization step of all elements larger.</p>\n");
-    put_file(o, g->list[i], n++);
+    put_file(o, &r->passes->ranges[i], n++);
   }
   if (n) html_raw(o, "</section>\n");
 }

@@ -2,7 +2,6 @@
 #include "html_chart.h"
 #include "html_parts.h"
 #include "html_table.h"
-#include "pass_edits.h"
 #include "render_rank.h"
 
 #include <math.h>
@@ -56,8 +55,8 @@ static void put_curve(struct html_out *o, const struct rank *k, struct arena *a)
 }
 
 void html_rank(struct html_out *o, const struct run_report *r) {
-  if (!r->passes || r->passes->rank.n_rows == 0) return;
-  const struct rank *k = &r->passes->rank;
+  const struct rank *k = r->passes ? r->passes->rank : NULL;
+  if (!k || k->n_rows == 0) return;
   struct arena a = {0};
   html_raw(o,
            "<section id=\"rank\"><h2>Sites by cost</h2>\n<p>The SQNR of each product's output "

@@ -60,7 +60,7 @@ void render_candidates_text(struct candidates *c, bool every, bool quiet) {
   }
   if (quiet) return;
   if (!all) printf("the %u worst of %u weights; --all lists them all\n", shown, weights);
-  const char *kept = render_passes_kept(&c->pj, 0, &c->exec.arena);
+  const char *kept = render_passes_kept(&c->pj.found, 0, &c->exec.arena);
   if (kept) printf("not measured: %s\n", kept);
   printf("%u weight%s, %s in %s, %s of memory\n", weights, plural(weights), quote_bytes(bytes).s,
          quote_seconds(machine_clock() - c->exec.began).s, quote_bytes(machine_peak_memory()).s);
@@ -146,11 +146,11 @@ void render_candidates_json(const struct candidates *c) {
   struct json_out j = {.indent = 2};
   report_json_begin(&j);
   json_put_array(&j, "not_measured");
-  for (uint32_t i = 0; i < c->pj.n_sites; i++) {
-    if (run_site_converted(&c->pj.sites[i])) continue;
+  for (uint32_t i = 0; i < c->pj.found.n_sites; i++) {
+    if (run_site_converted(&c->pj.found.sites[i])) continue;
     json_object(&j);
-    json_put_text(&j, "node", c->pj.sites[i].name);
-    json_put_text(&j, "reason", c->pj.sites[i].reason);
+    json_put_text(&j, "node", c->pj.found.sites[i].name);
+    json_put_text(&j, "reason", c->pj.found.sites[i].reason);
     json_end_object(&j);
   }
   json_end_array(&j);

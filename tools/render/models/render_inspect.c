@@ -6,7 +6,7 @@
 #include "render_inspect.h"
 #include "hints.h"
 #include "report.h"
-#include "render_needs.h"
+#include "runtime_needs.h"
 #include "schema.h"
 
 #include <stdio.h>
@@ -135,6 +135,7 @@ static void print_file(const struct inspect_file *file) {
 
 void render_inspect(struct inspect *in) {
   const struct model *m = in->m;
+  const struct runtime_needs needs = runtime_needs_of(m, &in->arena);
   printf("%-10s %s\n", quote_bytes(in->files[0].size).s, quote_str(in->files[0].name).s);
   for (uint32_t f = 1; f < m->n_files && f <= FILES_SHOWN; f++)
     print_file(&in->files[f]);
@@ -167,7 +168,7 @@ void render_inspect(struct inspect *in) {
     if (q->block) printf(" in blocks of %lu", q->block);
     printf(", %s\n", q->op_type);
   }
-  render_needs(m, "", "\n", "");
+  if (needs.words) printf("%s\n", needs.words);
   print_metadata(m);
   if (m->main_graph != NO_ID) {
     const struct model_graph *g = &m->graphs[m->main_graph];

@@ -191,7 +191,8 @@ void render_inspect_json(struct inspect *in, const struct inspect_lists *lists) 
   put_values(&j, "inputs", m, g->inputs, g->n_inputs);
   put_values(&j, "outputs", m, g->outputs, g->n_outputs);
   put_graphs(&j, in->m, tree);
-  runtime_needs_write(in->m, &j);
+  const struct runtime_needs needs = runtime_needs_of(in->m, &in->arena);
+  runtime_needs_write(&needs, &j);
   json_put_uint(&j, "nodes", in->n_nodes);
   json_put_array(&j, "operators");
   for (uint32_t i = 0; i < in->n_ops; i++) {

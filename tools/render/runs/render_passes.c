@@ -1,4 +1,4 @@
-// What passes did, for people: three texts that render_run.c makes lines of.
+// What passes did, for people: texts that render_run.c makes lines of.
 //
 //   did    6 Conv rewritten as MatMul, 25 weights quantized to 4 bits in blocks of 32
 //   worst  /layers.17/feed_forward1/linear2/MatMul  21.2 dB  (usual for 4 bits: about 21)
@@ -6,11 +6,8 @@
 //
 // Long lists are cut: a text is for reading, and the report has every node. What was never there to be
 // taken (a product of two activations has no weight) is not said.
-#include "custom_ops.h"
-#include "estimate.h"
 #include "render_passes.h"
-#include "render_rank.h"
-#include "run_report.h"
+#include "report.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -96,34 +93,18 @@ static void tell_quantized(struct text *t, const struct stored_tensors *q, struc
   if (g.n > 1) add(t, ")");
 }
 
-// The values of an option that is a list: "MatMul, Gemm or Gather" with " or " before the last; NULL: the pass has no such option, or it no value.
-static const char *list_words(const struct pass_values *v, const char *name, const char *last,
-                              struct arena *a) {
-  const uint32_t option = pass_values_option(v->pass, span_str(name));
-  const char *words = NULL;
-  if (option == NO_ID) return NULL;
-  const struct pass_value *of = &v->of[option];
-  for (uint32_t i = 0; i < of->n_list; i++) {
-    const struct quoted one = quote_str(of->list[i]);
-    const char *between = i + 1 < of->n_list ? ", " : last;
-    words =
-        words ? arena_printf(a, "%s%s%s", words, between, one.s) : arena_string(a, span_str(one.s));
-  }
-  return words;
-}
-
 static int by_hash(const void *x, const void *y) {
   const uint64_t a = *(const uint64_t *)x, b = *(const uint64_t *)y;
   return (a > b) - (a < b);
 }
 
 // How many weights the sites of a step are about that `which` holds of; one that several nodes use counts once.
-static uint64_t count_weights(const struct pass_edits *pj, uint32_t step,
+static uint64_t count_weights(const struct run_passes *p, uint32_t step,
                               bool (*which)(const struct run_site *s), struct arena *a) {
-  uint64_t *hashes = arena_alloc(a, (pj->n_sites + (size_t)1) * sizeof *hashes);
+  uint64_t *hashes = arena_alloc(a, (p->n_sites + (size_t)1) * sizeof *hashes);
   uint32_t n = 0, different = 0;
-  for (uint32_t i = 0; i < pj->n_sites; i++) {
-    const struct run_site *s = &pj->sites[i];
+  for (uint32_t i = 0; i < p->n_sites; i++) {
+    const struct run_site *s = &p->sites[i];
     if (s->step == step && !s->gone && s->tensor.at && which(s)) hashes[n++] = span_hash(s->tensor);
   }
   qsort(hashes, n, sizeof *hashes, by_hash);
@@ -145,12 +126,12 @@ static bool is_weighed(const struct run_site *s) {
 }
 
 // How many weights missed the gate, and what became of them.
-static void tell_gate(struct text *t, const struct pass_edits *pj, uint32_t step, struct arena *a) {
-  const char *gate = list_words(&pj->pipeline.steps[step].values, "gate", ", ", a);
+static void tell_gate(struct text *t, const struct run_passes *p, uint32_t step, struct arena *a) {
+  const char *gate = p->steps[step].gate;
   if (!gate) return;
-  const uint64_t all = count_weights(pj, step, is_weighed, a);
-  const uint64_t raised = count_weights(pj, step, is_raised, a);
-  const uint64_t left = count_weights(pj, step, misses_gate, a);
+  const uint64_t all = count_weights(p, step, is_weighed, a);
+  const uint64_t raised = count_weights(p, step, is_raised, a);
+  const uint64_t left = count_weights(p, step, misses_gate, a);
   if (raised)
     add(t, "%s%lu of %lu missed the gate %s and have 8 bits", comma(t), raised, all, gate);
   if (left)
@@ -158,16 +139,14 @@ static void tell_gate(struct text *t, const struct pass_edits *pj, uint32_t step
         plural(all), gate, left == 1 ? "is" : "are");
 }
 
-static const char *type_words(uint32_t dtype) {
+static const char *type_words(enum dtype dtype) {
   return dtype == DTYPE_FLOAT ? "float32" : dtype_name(dtype);
 }
 
-static void tell_cast(struct text *t, const struct stored_tensors *q,
-                      const struct execution *exec) {
+static void tell_cast(struct text *t, const struct stored_tensors *q) {
   struct groups g = {.n = 0};
   for (uint32_t i = 0; i < q->n_rows; i++)
-    if (!q->rows[i].has_scheme)
-      count_in(&g, NULL, 0, "", type_words(exec->recipes.rows[q->rows[i].codes].dtype));
+    if (!q->rows[i].has_scheme) count_in(&g, NULL, 0, "", type_words(q->rows[i].stored));
   for (uint32_t k = 0; k < g.n; k++)
     add(t, "%s%lu weight%s cast to %s", comma(t), g.at[k].count, plural(g.at[k].count),
         g.at[k].word);
@@ -188,8 +167,8 @@ static void tell_clipped(struct text *t, const struct stored_tensors *q) {
     add(t, " (%lu elements of %lu weights clipped)", elements, weights);
 }
 
-bool render_passes_infers(const struct pass_edits *pj, uint32_t step) {
-  return strcmp(pj->pipeline.steps[step].values.pass->name, "infer") == 0;
+bool render_passes_infers(const struct run_passes *p, uint32_t step) {
+  return strcmp(p->steps[step].pass->name, "infer") == 0;
 }
 
 // What steps did that were asked for with one word, or a step that nobody asked for by name.
@@ -215,21 +194,20 @@ static void add_change(struct changes *c, const char *word, const char *pass, bo
 }
 
 // Steps that change the graph, by the words that asked for them.
-static struct changes changes_of(const struct pass_edits *pj, struct arena *a) {
-  const uint32_t n_steps = pj->pipeline.n_steps;
+static struct changes changes_of(const struct run_passes *p, struct arena *a) {
+  const uint32_t n_steps = p->n_steps;
   struct changes c = {.list = arena_alloc(a, (n_steps + (size_t)1) * sizeof *c.list)};
   const char *family = NULL; // the word of the steps up to `end`
   uint32_t end = 0;
   for (uint32_t i = 0; i < n_steps; i++) {
-    const struct pipeline_step *step = &pj->pipeline.steps[i];
-    const struct pass *pass = step->values.pass;
+    const struct run_step *step = &p->steps[i];
+    const char *name = step->pass->name;
     if (step->named > 1) family = step->word, end = i + step->named;
-    const uint64_t converted = pass_edits_count(pj, i).converted;
-    if (pass->stores || converted == 0) continue;
-    if (render_passes_infers(pj, i))
-      c.declared = converted; // the last one speaks of what is left
+    if (step->pass->stores || step->converted == 0) continue;
+    if (render_passes_infers(p, i))
+      c.declared = step->converted; // the last one speaks of what is left
     else
-      add_change(&c, i < end ? family : pass->name, pass->name, i >= end, converted);
+      add_change(&c, i < end ? family : name, name, i >= end, step->converted);
   }
   return c;
 }
@@ -283,7 +261,7 @@ static void tell_lines(struct run_summary *told, const struct changes *c, const 
 struct pass_told {
   const struct pass *pass;
   uint64_t converted, held_back;
-  uint32_t steps, rounds; // rounds: how often they ran
+  uint32_t rounds; // how often they ran
 };
 
 static struct pass_told *told_of(struct pass_told *list, uint32_t *n, const struct pass *pass) {
@@ -304,22 +282,20 @@ static const char *step_words(const struct pass_told *t, struct arena *a) {
 
 // A line for each pass that did something, in the order in which they first stand in the pipeline, and one for all; with
 // `every` those that did nothing too.
-static void tell_steps(const struct pass_edits *pj, bool every, struct run_summary *told,
+static void tell_steps(const struct run_passes *p, bool every, struct run_summary *told,
                        struct arena *a) {
-  const uint32_t n_steps = pj->pipeline.n_steps;
+  const uint32_t n_steps = p->n_steps;
   struct pass_told *list = arena_alloc(a, (n_steps + (size_t)1) * sizeof *list);
-  uint64_t *converted = arena_zalloc(a, (n_steps + (size_t)1) * sizeof *converted), all = 0;
+  uint64_t all = 0;
   uint32_t n = 0, did = 0, passes = 0;
-  for (uint32_t i = 0; i < pj->n_sites; i++)
-    converted[pj->sites[i].step] += run_site_converted(&pj->sites[i]) && !pj->sites[i].gone;
   for (uint32_t i = 0; i < n_steps; i++) {
-    struct pass_told *t = told_of(list, &n, pj->pipeline.steps[i].values.pass);
-    t->converted += converted[i];
-    t->held_back += pj->steps[i].held_back;
-    t->rounds += pj->steps[i].rounds;
-    t->steps++;
-    did += converted[i] > 0;
-    all += converted[i];
+    const struct run_step *step = &p->steps[i];
+    struct pass_told *t = told_of(list, &n, step->pass);
+    t->converted += step->converted;
+    t->held_back += step->held_back;
+    t->rounds += step->rounds;
+    did += step->converted > 0;
+    all += step->converted;
   }
   if (!every && did <= PASSES_SHOWN) return;
   told->n_more = 0;
@@ -361,20 +337,20 @@ static uint32_t distinct(const struct pass **list, uint32_t n) {
 
 // What --exactness kept from happening, and the level that lets all of it happen; NULL: nothing. Of a pass that did not run
 // nobody knows what it would have done.
-static const char *held_back_text(const struct pass_edits *pj, struct arena *a) {
-  const struct pass **idle = arena_alloc(a, (pj->pipeline.n_steps + (size_t)1) * sizeof *idle);
+static const char *held_back_text(const struct run_passes *p, struct arena *a) {
+  const struct pass **idle = arena_alloc(a, (p->n_steps + (size_t)1) * sizeof *idle);
   uint32_t n_idle = 0;
   uint64_t rewrites = 0;
   const char *first = NULL;
   enum exactness loosest = EXACTNESS_EXACT;
-  for (uint32_t i = 0; pj->steps && i < pj->pipeline.n_steps; i++) {
-    if (pj->steps[i].held_back == 0) continue;
-    const struct pass *pass = pj->pipeline.steps[i].values.pass;
+  for (uint32_t i = 0; i < p->n_steps; i++) {
+    if (p->steps[i].held_back == 0) continue;
+    const struct pass *pass = p->steps[i].pass;
     if (!first) first = pass->name;
     if (pass->exactness > loosest) loosest = pass->exactness;
     if (pass->loosest > loosest) loosest = pass->loosest;
-    if (pj->steps[i].rounds > 0)
-      rewrites += pj->steps[i].held_back;
+    if (p->steps[i].rounds > 0)
+      rewrites += p->steps[i].held_back;
     else
       idle[n_idle++] = pass;
   }
@@ -391,25 +367,24 @@ static const char *held_back_text(const struct pass_edits *pj, struct arena *a) 
 }
 
 // What an earlier round of a repeat took is no longer there to be taken.
-static bool is_left(const struct pass_edits *pj, const struct run_site *s) {
+static bool is_left(const struct run_passes *p, const struct run_site *s) {
   return !s->gone && !run_site_converted(s) &&
-         !(pj->pipeline.steps[s->step].repeat != NO_ID &&
-           strcmp(s->reason, "already_quantized") == 0);
+         !(p->steps[s->step].repeats && strcmp(s->reason, "already_quantized") == 0);
 }
 
-bool render_passes_keeps(const struct pass_edits *pj, const struct run_site *s, struct arena *a) {
-  return is_left(pj, s) && render_passes_reason(s->reason, a) != NULL;
+bool render_passes_keeps(const struct run_passes *p, const struct run_site *s, struct arena *a) {
+  return is_left(p, s) && render_passes_reason(s->reason, a) != NULL;
 }
 
 // Nodes that were left as they were, by reason.
-static void list_kept(struct text *t, const struct pass_edits *pj, uint32_t step,
+static void list_kept(struct text *t, const struct run_passes *p, uint32_t step,
                       struct arena *arena) {
   struct groups g = {.n = 0};
   uint64_t more = 0;
-  for (uint32_t i = 0; i < pj->n_sites; i++) {
-    const struct run_site *s = &pj->sites[i];
-    if (!is_left(pj, s) || (step != PASS_EDITS_ALL_STEPS && s->step != step)) continue;
-    if (step == PASS_EDITS_ALL_STEPS && render_passes_infers(pj, s->step)) continue;
+  for (uint32_t i = 0; i < p->n_sites; i++) {
+    const struct run_site *s = &p->sites[i];
+    if (!is_left(p, s) || (step != NO_ID && s->step != step)) continue;
+    if (step == NO_ID && render_passes_infers(p, s->step)) continue;
     const bool weight =
         strcmp(s->op_type, "Initializer") == 0 || strcmp(s->op_type, "Constant") == 0;
     count_in(&g, s, s->step, weight ? "weights" : s->op_type, s->reason);
@@ -437,19 +412,19 @@ static void list_kept(struct text *t, const struct pass_edits *pj, uint32_t step
         more + g.left_out == 1 ? "another reason" : "other reasons");
 }
 
-const char *render_passes_kept(const struct pass_edits *pj, uint32_t step, struct arena *arena) {
+const char *render_passes_kept(const struct run_passes *p, uint32_t step, struct arena *arena) {
   struct text t = {.n = 0};
-  list_kept(&t, pj, step, arena);
+  list_kept(&t, p, step, arena);
   return kept_text(&t, arena);
 }
 
 // Nodes whose outputs have no known shape, as the last inference found them.
-static const char *shapeless_text(const struct pass_edits *pj, struct arena *arena) {
+static const char *shapeless_text(const struct run_passes *p, struct arena *arena) {
   struct text t = {.n = 0};
   uint32_t last = NO_ID;
-  for (uint32_t i = 0; i < pj->pipeline.n_steps; i++)
-    if (render_passes_infers(pj, i)) last = i;
-  if (last != NO_ID) list_kept(&t, pj, last, arena);
+  for (uint32_t i = 0; i < p->n_steps; i++)
+    if (render_passes_infers(p, i)) last = i;
+  if (last != NO_ID) list_kept(&t, p, last, arena);
   return kept_text(&t, arena);
 }
 
@@ -490,57 +465,37 @@ static const char *larger_text(const struct run_report *r, struct arena *a) {
 }
 
 // Of 'weir run', which names its passes.
-static bool is_run(const struct execution *exec) {
-  return strcmp(exec->request->command, "run") == 0;
+static bool is_run(const struct run_report *r) {
+  return strcmp(r->asked.command, "run") == 0;
 }
 
 // ---- what else could be done --------------------------------------------------------------------
 
-// Are options of the step written as those of --pass?
-static bool is_of_run(const struct execution *exec, uint32_t step) {
-  const struct pass_edits *pj = exec->forms.ctx;
-  return pj->pipeline.n_steps > 1 || pj->pass != pj->pipeline.steps[step].values.pass;
-}
-
 // A quantization that took less than it could have, had it been asked for more operators.
-static bool hint_op_types(struct execution *exec, uint32_t step) {
-  const struct pass_edits *pj = exec->forms.ctx;
-  const struct pass_values *v = &pj->pipeline.steps[step].values;
-  if (strcmp(v->pass->name, "quantize") != 0) return false;
-  const struct matmulnbits_options *o = v->options;
-  uint32_t others = MATMULNBITS_ALL_OPS & ~o->op_types;
-  uint64_t bytes, taken = 0;
-  const char *words = estimate_words(&exec->model, &others, &exec->arena, &bytes);
-  const struct stored_tensors *q = &execution_report(exec)->stored;
-  for (uint32_t i = 0; i < q->n_rows; i++)
-    if (q->rows[i].step == step) taken += q->rows[i].bytes_before;
-  if (!words || bytes < WORTH_BYTES || bytes < taken) return false;
-  const bool run = is_of_run(exec, step);
-  observer_hint(pj->observer, "%s would be quantized with %s%s", words,
-                run ? "op_types=" : "--op-types ",
-                estimate_op_types(o->op_types | others, run ? "+" : ",", &exec->arena));
+static bool hint_op_types(const struct run_report *r, uint32_t step) {
+  const struct run_step *s = &r->passes->steps[step];
+  const struct run_unasked *more = &s->unasked;
+  uint64_t taken = 0;
+  for (uint32_t i = 0; i < r->stored.n_rows; i++)
+    if (r->stored.rows[i].step == step) taken += r->stored.rows[i].bytes_before;
+  if (!more->words || more->bytes < WORTH_BYTES || more->bytes < taken) return false;
+  report_hint("%s would be quantized with %s%s", more->words,
+              s->is_command ? "--op-types " : "op_types=", more->op_types);
   return true;
 }
 
 // Dynamic quantization that took nothing, of a model with Convs, for which it was not asked.
-static bool hint_convs(const struct execution *exec, uint32_t step) {
-  const struct pass_edits *pj = exec->forms.ctx;
-  const struct model *m = &exec->model;
-  uint64_t convs = 0;
-  if (strcmp(pj->pipeline.steps[step].values.pass->name, "dynamic") != 0) return false;
-  for (uint32_t i = 0; i < pj->n_sites; i++)
-    if (pj->sites[i].step == step &&
-        (run_site_converted(&pj->sites[i]) || strcmp(pj->sites[i].op_type, "Conv") == 0))
+static bool hint_convs(const struct run_passes *p, uint32_t step) {
+  const struct run_step *s = &p->steps[step];
+  if (p->convs == 0 || strcmp(s->pass->name, "dynamic") != 0) return false;
+  for (uint32_t i = 0; i < p->n_sites; i++)
+    if (p->sites[i].step == step &&
+        (run_site_converted(&p->sites[i]) || strcmp(p->sites[i].op_type, "Conv") == 0))
       return false;
-  for (uint32_t i = 0; i < m->n_nodes; i++)
-    convs += !(m->nodes[i].flags & NODE_DEAD) && model_op_is(m, i, "Conv");
-  if (convs == 0) return false;
-  const bool run = is_of_run(exec, step);
-  observer_hint(
-      pj->observer,
+  report_hint(
       "%lu Conv would be quantized with %sMatMul%cConv; 'conv2matmul' before it turns pointwise "
       "ones into MatMul, which runs faster",
-      convs, run ? "op_types=" : "--op-types ", run ? '+' : ',');
+      p->convs, s->is_command ? "--op-types " : "op_types=", s->is_command ? ',' : '+');
   return true;
 }
 
@@ -549,79 +504,64 @@ static const char *between(uint32_t k, uint32_t n, const char *last) {
   return k == 0 ? "" : k + 1 < n ? ", " : last;
 }
 
-static bool has_no_weight(const struct pass_edits *pj, const struct run_site *s) {
-  return is_left(pj, s) && strcmp(s->reason, "non_constant_weight") == 0;
-}
-
 // "1 LSTM and 2 MatMul", whose weights nodes make of constants; NULL: none.
-static const char *waiting_text(const struct execution *exec, struct arena *a) {
-  const struct pass_edits *pj = exec->forms.ctx;
-  const bool *foldable = NULL;
+static const char *waiting_text(const struct run_passes *p, struct arena *a) {
   struct groups g = {.n = 0};
-  for (uint32_t i = 0; i < pj->n_sites; i++) {
-    const struct run_site *s = &pj->sites[i];
-    if (!has_no_weight(pj, s) || s->node == NO_ID) continue;
-    if (!foldable) foldable = estimate_foldable(&exec->model, a);
-    if (estimate_waits_for_fold(&exec->model, foldable, s->node))
-      count_in(&g, s, s->step, s->op_type, "");
-  }
   struct text t = {.n = 0};
+  for (uint32_t i = 0; i < p->n_waiting; i++) {
+    const struct run_site *s = &p->sites[p->waiting[i]];
+    count_in(&g, s, s->step, s->op_type, "");
+  }
   for (uint32_t k = 0; k < g.n; k++)
     add(&t, "%s%lu %s", between(k, g.n, " and "), g.at[k].count, quote_str(g.at[k].op).s);
   return kept_text(&t, a);
 }
 
-static bool hint_fold(struct execution *exec) {
-  const char *waiting = waiting_text(exec, &exec->arena);
-  if (!waiting) return false;
+static bool hint_fold(const struct run_report *r) {
+  struct arena a = {0};
+  const char *waiting = waiting_text(r->passes, &a);
+  const bool waits = waiting != NULL;
   // Where nothing changed the closing line says whose weights.
-  if (exec->edits.n == 0 && ((const struct pass_edits *)exec->forms.ctx)->pass)
-    observer_hint(exec->request->observer,
-                  "run 'weir optimize' or 'weir preprocess' first: it stores such weights where it "
-                  "can evaluate their nodes");
-  else
-    observer_hint(exec->request->observer,
-                  "the weights of %s are computed from constants; run 'weir optimize' or 'weir "
-                  "preprocess' first: it stores them where it can evaluate the nodes",
-                  waiting);
-  return true;
+  if (waits && r->work.edits == 0 && r->passes->is_command)
+    report_hint("run 'weir optimize' or 'weir preprocess' first: it stores such weights where it "
+                "can evaluate their nodes");
+  else if (waits)
+    report_hint("the weights of %s are computed from constants; run 'weir optimize' or 'weir "
+                "preprocess' first: it stores them where it can evaluate the nodes",
+                waiting);
+  arena_free(&a);
+  return waits;
 }
 
 // A model whose quantizers no runtime has, which other passes leave as they are.
-static bool hint_import(const struct execution *exec) {
-  const struct pass_edits *pj = exec->forms.ctx;
-  const struct model *m = &exec->model;
-  const uint32_t node = custom_ops_not_runnable(m);
-  if (node == NO_ID || !custom_ops_is_imported(model_name(m, m->nodes[node].domain))) return false;
-  for (uint32_t i = 0; i < pj->pipeline.n_steps; i++)
-    if (custom_ops_makes_runnable(pj->pipeline.steps[i].values.pass->name)) return false;
-  observer_hint(pj->observer,
-                "no runtime has the operator %s of %s, and other passes leave it unchanged; %s "
-                "converts it to ONNX",
-                quote(model_name(m, m->nodes[node].op_type)).s,
-                quote(model_name(m, m->nodes[node].domain)).s,
-                is_run(exec) ? "--pass import-qonnx before all others"
-                             : "'weir run IN OUT --pass import-qonnx' first");
+static bool hint_import(const struct run_report *r) {
+  const struct run_passes *p = r->passes;
+  if (p->foreign_domain.n == 0) return false;
+  report_hint("no runtime has the operator %s of %s, and other passes leave it unchanged; %s "
+              "converts it to ONNX",
+              quote(p->foreign).s, quote(p->foreign_domain).s,
+              is_run(r) ? "--pass import-qonnx before all others"
+                        : "'weir run IN OUT --pass import-qonnx' first");
   return true;
 }
 
-void render_passes_hints(struct execution *exec) {
-  const struct pass_edits *pj = exec->forms.ctx;
-  bool hinted = hint_fold(exec);
-  hinted = hint_import(exec) || hinted;
-  for (uint32_t i = 0; i < pj->pipeline.n_steps; i++)
-    hinted = hint_op_types(exec, i) || hint_convs(exec, i) || hinted;
-  if (!hinted && pj->n_sites == 0 && exec->edits.n == 0)
-    observer_hint(pj->observer, "'weir inspect' lists what weir could do with this model");
+static void print_hints(const struct run_report *r) {
+  const struct run_passes *p = r->passes;
+  bool hinted = hint_fold(r);
+  hinted = hint_import(r) || hinted;
+  for (uint32_t i = 0; i < p->n_steps; i++)
+    hinted = hint_op_types(r, i) || hint_convs(p, i) || hinted;
+  if (!hinted && p->n_sites == 0 && r->work.edits == 0)
+    report_hint("'weir inspect' lists what weir could do with this model");
 }
 
 // "MatMul or Gather": the operators of the sites that were left alone without a word; NULL: there are none.
-static const char *left_ops(const struct pass_edits *pj, struct arena *a) {
+static const char *left_ops(const struct run_passes *p, struct arena *a) {
   struct groups g = {.n = 0};
   struct text t = {.n = 0};
-  for (uint32_t i = 0; i < pj->n_sites; i++)
-    if (is_left(pj, &pj->sites[i]))
-      count_in(&g, &pj->sites[i], pj->sites[i].step, pj->sites[i].op_type, "");
+  for (uint32_t i = 0; i < p->n_sites; i++)
+    if (is_left(p, &p->sites[i]))
+      count_in(&g, &p->sites[i], p->sites[i].step, p->sites[i].op_type, "");
   for (uint32_t k = 0; k < g.n; k++)
     add(&t, "%s%s", between(k, g.n, " or "), quote_str(g.at[k].op).s);
   return kept_text(&t, a);
@@ -629,84 +569,67 @@ static const char *left_ops(const struct pass_edits *pj, struct arena *a) {
 
 // Why nothing changed: weights that nodes make of constants; the sites that were kept and why; that the operators have no stored weight;
 // that the model has none of them.
-static const char *nothing_text(const struct execution *exec, const char *kept, struct arena *a) {
-  const struct pass_edits *pj = exec->forms.ctx;
-  const char *waiting = waiting_text(exec, a);
+static const char *nothing_text(const struct run_passes *p, const char *kept, struct arena *a) {
+  const struct run_step *only = p->n_steps == 1 ? p->steps : NULL;
+  const char *waiting = waiting_text(p, a);
   if (waiting)
     return arena_printf(a, "nothing changed (the weights of %s are computed from constants%s%s)",
                         waiting, kept ? "; " : "", kept ? kept : "");
   if (kept) return arena_printf(a, "nothing changed (%s)", kept);
-  const char *left = left_ops(pj, a);
+  const char *left = left_ops(p, a);
   if (left) return arena_printf(a, "nothing changed (no %s has a stored weight)", left);
-  const char *ops = pj->pipeline.n_steps == 1
-                        ? list_words(&pj->pipeline.steps[0].values, "op-types", " or ", a)
-                        : NULL;
-  if (ops && strcmp(ops, "all") != 0)
-    return arena_printf(a, "nothing changed (the model has no %s)", ops);
+  if (only && only->ops && strcmp(only->ops, "all") != 0)
+    return arena_printf(a, "nothing changed (the model has no %s)", only->ops);
   return arena_printf(a, "nothing changed (the model has nothing for %s)",
-                      pj->pipeline.n_steps == 1 ? pj->pipeline.steps[0].values.pass->name
-                                                : "these passes");
+                      only ? only->pass->name : "these passes");
 }
 
-void render_passes_summary(struct execution *exec, struct run_summary *told) {
-  const struct pass_edits *pj = exec->forms.ctx;
-  const struct stored_tensors *q = &execution_report(exec)->stored;
-  const struct changes changes = changes_of(pj, &exec->arena);
+static void tell(struct run_report *r) {
+  const struct run_passes *p = r->passes;
+  const struct stored_tensors *q = &r->stored;
+  struct run_summary *told = &r->told;
+  struct arena *a = &r->arena;
+  const struct changes changes = changes_of(p, a);
   struct text did = {.n = 0}, stored = {.n = 0};
-  tell_quantized(&stored, q, &exec->arena);
-  for (uint32_t i = 0; i < pj->pipeline.n_steps; i++)
-    tell_gate(&stored, pj, i, &exec->arena);
-  tell_cast(&stored, q, exec);
+  tell_quantized(&stored, q, a);
+  for (uint32_t i = 0; i < p->n_steps; i++)
+    tell_gate(&stored, p, i, a);
+  tell_cast(&stored, q);
   tell_clipped(&stored, q);
   tell_changes(&did, &changes);
   if (stored.n) add(&did, "%s%s", comma(&did), stored.s);
-  if (did.n > DID_MOST && is_run(exec) && changes.n + (stored.n > 0) > 1)
-    tell_lines(told, &changes, kept_text(&stored, &exec->arena), &exec->arena);
+  if (did.n > DID_MOST && is_run(r) && changes.n + (stored.n > 0) > 1)
+    tell_lines(told, &changes, kept_text(&stored, a), a);
   else if (did.n)
-    told->did = kept_text(&did, &exec->arena);
-  else if (exec->edits.n)
+    told->did = kept_text(&did, a);
+  else if (r->work.edits)
     told->did = "only types, opsets or other metadata changed";
-  if (is_run(exec) && pj->steps && q->n_rows == 0)
-    tell_steps(pj, pj->pipeline.verbose || exec->request->shown.verbose, told, &exec->arena);
-  told->worst = worst_text(q, &exec->arena);
-  told->kept = render_passes_kept(pj, PASS_EDITS_ALL_STEPS, &exec->arena);
-  told->held_back = held_back_text(pj, &exec->arena);
-  told->larger = larger_text(execution_report(exec), &exec->arena);
-  if (!did.n && exec->edits.n == 0 && pj->pipeline.n_steps > 0 &&
-      pj->pass) { // the closing line says what was kept
+  if (is_run(r) && q->n_rows == 0) tell_steps(p, p->verbose || r->asked.shown->verbose, told, a);
+  told->worst = worst_text(q, a);
+  told->kept = render_passes_kept(p, NO_ID, a);
+  told->held_back = held_back_text(p, a);
+  told->larger = larger_text(r, a);
+  if (!did.n && r->work.edits == 0 && p->n_steps > 0 &&
+      p->is_command) { // the closing line says what was kept
     if (told->held_back)
-      told->kept = arena_printf(&exec->arena, "%s%sheld back: %s", told->kept ? told->kept : "",
+      told->kept = arena_printf(a, "%s%sheld back: %s", told->kept ? told->kept : "",
                                 told->kept ? "; " : "", told->held_back);
-    told->did = nothing_text(exec, told->kept, &exec->arena);
+    told->did = nothing_text(p, told->kept, a);
     told->kept = told->held_back = NULL;
   }
-  told->shapeless = shapeless_text(pj, &exec->arena);
+  told->shapeless = shapeless_text(p, a);
 }
 
-void render_passes_nodes(struct execution *exec, struct run_summary *told) {
-  const struct model *m = &exec->model;
-  uint64_t before = 0, after = 0;
-  render_passes_summary(exec, told);
-  for (uint32_t i = 0; i < m->n_nodes; i++) {
-    before += !(m->nodes[i].flags & NODE_NEW);
-    after += !(m->nodes[i].flags & NODE_DEAD);
-  }
+// With the numbers of nodes before and after, bodies and functions included.
+static void tell_nodes(struct run_report *r) {
+  const uint64_t before = r->passes->nodes[0], after = r->passes->nodes[1];
+  tell(r);
   if (after != before)
-    told->did = arena_printf(&exec->arena, "%lu -> %lu node%s (%s)", before, after, plural(after),
-                             told->did);
+    r->told.did = arena_printf(&r->arena, "%lu -> %lu node%s (%s)", before, after, plural(after),
+                               r->told.did);
 }
 
-// ---- the forms of a command ---------------------------------------------------------------------
-
-static void print_rank(struct execution *exec) {
-  const struct pass_edits *pj = exec->forms.ctx;
-  render_rank_text(&pj->rank);
-}
-
-void render_passes_init(struct pass_edits *pj, struct observer *observer) {
-  pass_edits_init(pj, observer);
-  pj->report = render_passes_json;
-  pj->tell = render_passes_summary;
-  pj->hint = render_passes_hints;
-  pj->print = print_rank;
-}
+const struct run_forms render_passes = {
+    .report = render_passes_json, .tell = tell, .hint = print_hints};
+const struct run_forms render_passes_nodes = {
+    .report = render_passes_json, .tell = tell_nodes, .hint = print_hints};

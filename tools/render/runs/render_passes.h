@@ -1,29 +1,23 @@
-// What passes did, as texts for people and as JSON. exec->forms.ctx is the pass_edits.
+// What passes did, as texts for people and as JSON.
 #ifndef WEIR_RENDER_PASSES_H
 #define WEIR_RENDER_PASSES_H
 
-#include "pass_edits.h"
+#include "run_report.h"
 
-// Begins one whose forms are those below.
-void render_passes_init(struct pass_edits *pj, struct observer *observer);
+// Of commands with passes: the member "passes" of the report (docs/files.md); what all steps did together, the worst layer,
+// and what was kept as it was; what else could be done, and is not. nodes: with the numbers of nodes before and after.
+extern const struct run_forms render_passes, render_passes_nodes;
 
-// The member "passes" of the report (docs/files.md).
-void render_passes_json(struct execution *exec, struct json_out *j);
-// What all steps did together, the worst layer, and what was kept as it was.
-void render_passes_summary(struct execution *exec, struct run_summary *told);
+void render_passes_json(const struct run_report *r, struct json_out *j);
 // Is it a node that was kept as it was, and that people are told of? Not one that a later round took, nor where there
 // was nothing to take.
-bool render_passes_keeps(const struct pass_edits *pj, const struct run_site *s, struct arena *a);
+bool render_passes_keeps(const struct run_passes *p, const struct run_site *s, struct arena *a);
 // Does the step infer types and shapes? It keeps nothing: it says what is not known.
-bool render_passes_infers(const struct pass_edits *pj, uint32_t step);
-// What else could be done, and is not.
-void render_passes_hints(struct execution *exec);
-// With the numbers of nodes before and after, bodies and functions included.
-void render_passes_nodes(struct execution *exec, struct run_summary *told);
+bool render_passes_infers(const struct run_passes *p, uint32_t step);
 // A reason as people read it: a literal, or in *a. NULL: it is not said.
 const char *render_passes_reason(const char *reason, struct arena *a);
-// "27 Conv (kernel larger than 1x1), 3 MatMul (excluded)" in *arena; NULL where nothing was. Of all steps: but of those
+// "27 Conv (kernel larger than 1x1), 3 MatMul (excluded)" in *arena; NULL where nothing was. NO_ID: of all steps but those
 // that infer, which keep nothing.
-const char *render_passes_kept(const struct pass_edits *pj, uint32_t step, struct arena *arena);
+const char *render_passes_kept(const struct run_passes *p, uint32_t step, struct arena *arena);
 
 #endif

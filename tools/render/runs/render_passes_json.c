@@ -1,10 +1,7 @@
 // What passes did, for programs: the member "passes" of the report, an object a step, with every
 // site it looked at.
-#include "pass_edits.h"
-#include "passes.h"
 #include "render_passes.h"
 #include "render_rank.h"
-#include "run_report.h"
 
 static void write_site(struct json_out *j, const struct run_site *s) {
   json_object(j);
@@ -32,13 +29,13 @@ static void write_site(struct json_out *j, const struct run_site *s) {
   json_end_object(j);
 }
 
-static void write_row(const struct stored_tensor *t, const struct execution *exec,
+static void write_row(const struct stored_tensor *t, const struct recipes *recipes,
                       struct json_out *j) {
-  const struct recipe *of = &exec->recipes.rows[t->of];
+  const struct recipe *of = &recipes->rows[t->of];
   json_object(j);
   json_put_uint(j, "bytes_after", t->bytes_after);
   json_put_uint(j, "bytes_before", t->bytes_before);
-  json_put_ints(j, "dims", recipe_dims(&exec->recipes, t->of), of->rank);
+  json_put_ints(j, "dims", recipe_dims(recipes, t->of), of->rank);
   json_put_text(j, "dtype", dtype_name(of->dtype));
   json_key(j, "error");
   if (t->has_figures) {
@@ -63,44 +60,41 @@ static void write_row(const struct stored_tensor *t, const struct execution *exe
     json_put_bool(j, "symmetric", t->scheme.symmetric);
   }
   json_end_object(j);
-  json_put_text(j, "stored_as", dtype_name(exec->recipes.rows[t->codes].dtype));
+  json_put_text(j, "stored_as", dtype_name(t->stored));
   json_put_uint(j, "uses", t->uses);
   json_end_object(j);
 }
 
-static void write_stored(const struct stored_tensors *q, const struct execution *exec,
-                         uint32_t step, struct json_out *j) {
+static void write_stored(const struct run_report *r, uint32_t step, struct json_out *j) {
+  const struct stored_tensors *q = &r->stored;
   json_put_array(j, "tensors");
   for (uint32_t i = 0; i < q->n_rows; i++)
-    if (q->rows[i].step == step) write_row(&q->rows[i], exec, j);
+    if (q->rows[i].step == step) write_row(&q->rows[i], r->recipes, j);
   json_end_array(j);
 }
 
-static void write_step(struct execution *exec, const struct stored_tensors *q, uint32_t step,
-                       struct json_out *j) {
-  struct pass_edits *pj = exec->forms.ctx;
-  const struct pass_values *v = &pj->pipeline.steps[step].values;
-  const struct pass_run_step *came = &pj->steps[step];
-  const struct pass_edits_counts n = pass_edits_count(pj, step);
+static void write_step(const struct run_report *r, uint32_t step, struct json_out *j) {
+  const struct run_passes *p = r->passes;
+  const struct run_step *s = &p->steps[step];
   json_object(j);
-  json_put_uint(j, "converted", n.converted);
-  if (came->half_empty) {
-    json_put_uint(j, "fitting_block", came->fitting_block);
-    json_put_uint(j, "half_empty", came->half_empty);
+  json_put_uint(j, "converted", s->converted);
+  if (s->half_empty) {
+    json_put_uint(j, "fitting_block", s->fitting_block);
+    json_put_uint(j, "half_empty", s->half_empty);
   }
-  if (came->held_back) json_put_uint(j, "held_back", came->held_back);
-  json_put_text(j, "name", v->pass->name);
+  if (s->held_back) json_put_uint(j, "held_back", s->held_back);
+  json_put_text(j, "name", s->pass->name);
   json_put_array(j, "nodes");
-  for (uint32_t i = 0; i < pj->n_sites; i++)
-    if (pj->sites[i].step == step && !pj->sites[i].gone) write_site(j, &pj->sites[i]);
+  for (uint32_t i = 0; i < p->n_sites; i++)
+    if (p->sites[i].step == step && !p->sites[i].gone) write_site(j, &p->sites[i]);
   json_end_array(j);
-  json_put_raw(j, "options", span_str(pass_values_json(v, &pj->arena)));
-  if (pj->pipeline.steps[step].repeat != NO_ID) json_put_uint(j, "rounds", came->rounds);
-  json_put_uint(j, "skipped", n.skipped);
-  write_stored(q, exec, step, j);
+  json_put_raw(j, "options", span_str(s->options));
+  if (s->repeats) json_put_uint(j, "rounds", s->rounds);
+  json_put_uint(j, "skipped", s->skipped);
+  write_stored(r, step, j);
   json_put_array(j, "warnings");
-  for (uint32_t i = 0; i < pj->n_warnings; i++) {
-    const struct run_warning *w = &pj->warnings[i];
+  for (uint32_t i = 0; i < p->n_warnings; i++) {
+    const struct run_warning *w = &p->warnings[i];
     if (w->step != step) continue;
     json_object(j);
     if (w->hint) json_put_text(j, "hint", w->hint);
@@ -111,11 +105,10 @@ static void write_step(struct execution *exec, const struct stored_tensors *q, u
   json_end_object(j);
 }
 
-void render_passes_json(struct execution *exec, struct json_out *j) {
-  const struct run_report *r = execution_report(exec);
+void render_passes_json(const struct run_report *r, struct json_out *j) {
   json_put_array(j, "passes");
-  for (uint32_t i = 0; i < r->passes->pipeline.n_steps; i++)
-    write_step(exec, &r->stored, i, j);
+  for (uint32_t i = 0; i < r->passes->n_steps; i++)
+    write_step(r, i, j);
   json_end_array(j);
-  render_rank_json(&r->passes->rank, j);
+  if (r->passes->rank) render_rank_json(r->passes->rank, j);
 }

@@ -70,7 +70,6 @@ static void write_row(const struct rank *k, const struct rank_row *row, struct j
 }
 
 void render_rank_json(const struct rank *k, struct json_out *j) {
-  if (!k->asked) return;
   json_put_array(j, "rank");
   for (uint32_t i = 0; i < k->n_rows; i++)
     write_row(k, &k->rows[i], j);

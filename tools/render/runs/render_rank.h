@@ -3,7 +3,7 @@
 #define WEIR_RENDER_RANK_H
 
 #include "json.h"
-#include "rank.h"
+#include "run_passes.h"
 
 const char *render_rank_by(const struct rank_row *row); // "gram", "channels", "weight"
 void render_rank_text(const struct rank *k);

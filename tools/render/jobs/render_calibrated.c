@@ -13,10 +13,9 @@ static uint32_t count(const struct calibrate_values *v, enum calibrate_why why) 
   return n;
 }
 
-void render_calibrated(const struct calibrate_job *j) {
-  const struct calibrate *c = &j->c;
+void render_calibrated(const struct calibrate *c, const char *out, double seconds) {
   printf("%u value%s in %lu sample%s: %s\n", c->ranges->n_values, plural(c->ranges->n_values),
-         c->n_samples, plural(c->n_samples), quote_path(j->out).s);
+         c->n_samples, plural(c->n_samples), quote_path(out).s);
   for (uint32_t why = 0; why < CALIBRATE_WHYS; why++) {
     const uint32_t n = count(&c->values, (enum calibrate_why)why);
     if (n > 0)
@@ -27,12 +26,12 @@ void render_calibrated(const struct calibrate_job *j) {
     printf("%lu value%s had NaN elements, which weir ignored\n", c->nans, plural(c->nans));
   printf("%lu run%s", c->runs, plural(c->runs));
   if (c->resumed_runs > 0) printf(" (%lu more by an earlier run)", c->resumed_runs);
-  printf(", %s, %s of memory, ONNX Runtime %s\n", quote_seconds(machine_clock() - j->exec.began).s,
+  printf(", %s, %s of memory, ONNX Runtime %s\n", quote_seconds(seconds).s,
          quote_bytes(machine_peak_memory()).s, quote_memory(runtime_peak_memory(c->runtime)).s);
 }
 
-void render_calibrated_json(const struct calibrate_job *j) {
-  const struct calibrate *c = &j->c;
+void render_calibrated_json(const struct calibrate *c, const char *out, double seconds,
+                            uint64_t made_bytes) {
   struct json_out o = {.indent = 2};
   report_json_begin(&o);
   json_put_uint(&o, "groups", c->n_groups);
@@ -46,15 +45,15 @@ void render_calibrated_json(const struct calibrate_job *j) {
     json_end_object(&o);
   }
   json_end_array(&o);
-  json_put_text(&o, "output", j->out);
+  json_put_text(&o, "output", out);
   json_put_uint(&o, "peak_memory_bytes", machine_peak_memory());
   json_put_uint(&o, "resumed_runs", c->resumed_runs);
   json_put_uint(&o, "runs", c->runs);
   json_put_text(&o, "runtime", runtime_about(c->runtime).version);
   json_put_uint(&o, "runtime_peak_memory_bytes", runtime_peak_memory(c->runtime));
   json_put_uint(&o, "samples", c->n_samples);
-  json_put_double(&o, "seconds", machine_clock() - j->exec.began);
-  json_put_uint(&o, "temporary_bytes", j->made_bytes);
+  json_put_double(&o, "seconds", seconds);
+  json_put_uint(&o, "temporary_bytes", made_bytes);
   json_put_uint(&o, "values", c->ranges->n_values);
   json_end_object(&o);
   report_json_end(&o);
