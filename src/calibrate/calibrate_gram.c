@@ -4,7 +4,6 @@
 #include "calibrate.h"
 
 #include "calibrate_look.h"
-#include "fs.h"
 #include "second_moments.h"
 #include "kernels.h"
 

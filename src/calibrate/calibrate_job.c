@@ -10,7 +10,6 @@
 #include "file_lookup.h"
 #include "fs.h"
 #include "side_inputs.h"
-#include "execution_look.h"
 #include "execution_stage.h"
 #include "pipeline_yaml.h"
 #include "record_file.h"
@@ -22,7 +21,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 // ---- the model ----------------------------------------------------------------------------------
 

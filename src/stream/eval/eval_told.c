@@ -3,7 +3,6 @@
 // eval_tell.c, chunks of all others through eval_figures.c.
 #include "eval_told.h"
 
-#include "eval_figures.h"
 #include "eval_quantize.h"
 
 #include <assert.h>

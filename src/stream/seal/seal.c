@@ -31,7 +31,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 static bool may_replace(const struct seal_intent *s, const struct seal_move *m) {
   return m->role == SEAL_COMPANION || (s->replace && (m->role == SEAL_ONNX || m->via));

@@ -1,7 +1,6 @@
 // What a run over sites is made of: the sides, what draws for them, the sites and which of them are looked at.
 #include "site_run.h"
 
-#include "site_traits.h"
 #include "verify_written.h"
 
 #include <errno.h>

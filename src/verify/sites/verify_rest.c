@@ -11,7 +11,6 @@
 
 #include "contrast.h"
 #include "diff.h"
-#include "fs.h"
 #include "verify_import.h"
 
 #include <string.h>

@@ -5,7 +5,6 @@
 #include "checkpoints.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
 

@@ -7,7 +7,6 @@
 // one is the output itself.
 #include "verify_steps.h"
 
-#include "checkpoints.h"
 #include "verify_import.h"
 
 #include <string.h>
