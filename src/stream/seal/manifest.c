@@ -387,19 +387,17 @@ int manifest_read(struct manifest *m, const struct manifest_at *at, struct err *
   return bad;
 }
 
+static bool is_less(const char *file, struct span name) {
+  const size_t n = strlen(file);
+  const int by = memcmp(file, name.at, n < name.n ? n : name.n);
+  return by < 0 || (by == 0 && n < name.n);
+}
+
 // Files are in order of their names (take_file).
 uint32_t manifest_file_named(const struct manifest *m, struct span name) {
-  uint32_t low = 0, high = m->n_files;
-  while (low < high) {
-    const uint32_t mid = low + (high - low) / 2;
-    const size_t n = strlen(m->files[mid]);
-    const int by = memcmp(m->files[mid], name.at, n < name.n ? n : name.n);
-    if (by < 0 || (by == 0 && n < name.n))
-      low = mid + 1;
-    else
-      high = mid;
-  }
-  return low < m->n_files && span_is(name, m->files[low]) ? low : NO_ID;
+  uint32_t i;
+  BISECT(i, m->n_files, is_less(m->files[i], name));
+  return i < m->n_files && span_is(name, m->files[i]) ? i : NO_ID;
 }
 
 void manifest_free(struct manifest *m) {
