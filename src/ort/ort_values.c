@@ -8,6 +8,8 @@
 // told so and nothing of it is read.
 #include "ort_values.h"
 
+#include "again.h"
+
 #include <errno.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -182,16 +184,9 @@ static int write_file(struct ort_results *r, const uint8_t *at, uint64_t n, stru
   out->place = FRAME_FILE;
   out->offset = r->offset;
   out->length = n;
-  for (uint64_t done = 0; done < n;) {
-    const ssize_t put =
-        pwrite(r->files->outputs, at + done, (size_t)(n - done), (off_t)(r->offset + done));
-    if (put < 0 && errno == EINTR) continue;
-    if (put <= 0)
-      return ort_fail(
-          f, FRAME_NO_ROOM, "output '%s' (%s) cannot be written to the scratch file: %s",
-          quote_str(out->name).s, quote_bytes(n).s, err_errno_words(put < 0 ? errno : ENOSPC));
-    done += (uint64_t)put;
-  }
+  if (again_pwrite_all(r->files->outputs, at, (size_t)n, r->offset))
+    return ort_fail(f, FRAME_NO_ROOM, "output '%s' (%s) cannot be written to the scratch file: %s",
+                    quote_str(out->name).s, quote_bytes(n).s, err_errno_words(errno));
   r->offset = round_up(r->offset + n, 64);
   return 0;
 }

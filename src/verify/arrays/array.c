@@ -9,6 +9,8 @@
 // closes a descriptor.
 #include "array.h"
 
+#include "again.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -43,20 +45,13 @@ uint8_t *array_make(struct array *x, const char *name, enum dtype dtype, uint32_
 }
 
 static int read_file(const struct array *x, uint64_t off, uint8_t *buf, size_t n, struct err *err) {
-  for (; n > 0;) {
-    const ssize_t got = pread(x->file, buf, n, (off_t)(x->offset + off));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0)
-      return err_errno(err, errno, ERR_IO, "the elements of array '%s' cannot be read",
-                       quote_str(x->name).s);
-    if (got == 0)
-      return err_set(err, ERR_INPUT, "the file that holds array '%s' became shorter",
+  const ssize_t got = again_pread_all(x->file, buf, n, x->offset + off);
+  if (got == (ssize_t)n) return 0;
+  if (got < 0)
+    return err_errno(err, errno, ERR_IO, "the elements of array '%s' cannot be read",
                      quote_str(x->name).s);
-    buf += got;
-    off += (uint64_t)got;
-    n -= (size_t)got;
-  }
-  return 0;
+  return err_set(err, ERR_INPUT, "the file that holds array '%s' became shorter",
+                 quote_str(x->name).s);
 }
 
 int array_read(const struct array *x, uint64_t off, void *buf, size_t n, struct err *err) {
