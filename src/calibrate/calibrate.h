@@ -71,12 +71,10 @@ struct calibrate {
   uint64_t planned_runs; // of the second read
   uint64_t told[2];      // of progress: runs, of how many
   uint64_t nans;         // values with some
-  double run_seconds;    // that runs took
   struct arena arena;
 };
 
-// Progress: `label` begins with so many runs to come; one was made, or found.
-void calibrate_begin(struct calibrate *c, const char *label, uint64_t runs);
+// Progress: one run was made, or found.
 void calibrate_tick(struct calibrate *c);
 // Calls `run` with each sample but the first `kept`, whose results are there; of each of them all a tick is told
 // if `ticks`. ERR_RETRY when a signal asks to stop.
@@ -108,9 +106,5 @@ int calibrate_gram_move(int from, uint64_t at, int to, uint64_t *end, struct dig
 
 // An end of a request, as an error: of a runtime that died, what a resume does about it.
 int calibrate_failed(enum runtime_end end, const char *sample, struct err *err);
-// What of a value was infinite in a sample; and the refusal, which names both (ERR_MODEL).
-bool calibrate_is_infinite(const struct kernels_extremes *x);
-int calibrate_refuse_infinite(const char *name, const struct kernels_extremes *x,
-                              const char *sample, struct err *err);
 
 #endif

@@ -19,7 +19,8 @@
 
 // ---- cycles -------------------------------------------------------------------------------------
 
-bool check_cycle(const struct check_edges *edges, uint32_t n, uint32_t cycle[8], uint32_t *length) {
+static bool find_cycle(const struct check_edges *edges, uint32_t n, uint32_t cycle[8],
+                       uint32_t *length) {
   struct arena scratch = {0};
   size_t *start = arena_zalloc(&scratch, ((size_t)n + 1) * sizeof *start);
   uint32_t *to = arena_alloc(&scratch, edges->n * sizeof *to);
@@ -158,7 +159,7 @@ int check_order_report(struct check *c, const struct check_order *o) {
   struct check_edges edges = {0};
   uint32_t cycle[8], length;
   collect_all(c->m, &edges);
-  const bool turns = check_cycle(&edges, c->m->n_nodes, cycle, &length);
+  const bool turns = find_cycle(&edges, c->m->n_nodes, cycle, &length);
   table_free(edges.at, edges.cap, sizeof *edges.at);
   if (turns) return report_cycle(c, cycle, length);
   return check_report(c, FAULT_WARNING, check_node_place(c, o->to).s,
@@ -248,7 +249,7 @@ int check_function_recursion(struct check *c) {
       if (callee != NO_ID) add_edge(&edges, m->graphs[root].owner, callee);
     }
   }
-  if (rc == 0 && check_cycle(&edges, m->n_functions, cycle, &length))
+  if (rc == 0 && find_cycle(&edges, m->n_functions, cycle, &length))
     rc = check_report(c, FAULT_ERROR, "model", "function '%s' calls itself, through %u function%s",
                       quote(model_name(m, m->functions[cycle[0]].name)).s, length,
                       length == 1 ? "" : "s");

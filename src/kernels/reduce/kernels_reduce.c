@@ -224,7 +224,8 @@ void kernels_reduce_close(const struct kernels_reduction *r, void *partial, void
   quiet(r, partial);
 }
 
-void kernels_reduce_join(const struct kernels_reduction *r, void *left, const void *right) {
+// left = left and right put together.
+static void join(const struct kernels_reduction *r, void *left, const void *right) {
   combine_of(r)(left, right, r->columns, 1);
   quiet(r, left);
 }
@@ -245,7 +246,7 @@ void kernels_reduce_push(const struct kernels_reduction *r, void *levels, uint64
   const size_t bytes = r->columns * PARTIAL;
   uint8_t *level = levels;
   for (; chunk & 1; chunk >>= 1, level += bytes) {
-    kernels_reduce_join(r, level, partial);
+    join(r, level, partial);
     memcpy(partial, level, bytes);
   }
   memcpy(level, partial, bytes);
@@ -264,7 +265,7 @@ void kernels_reduce_finish(const struct kernels_reduction *r, void *out, const v
   for (; chunks; chunks >>= 1, level += bytes) {
     if (!(chunks & 1)) continue;
     if (some)
-      kernels_reduce_join(r, out, level);
+      join(r, out, level);
     else
       memcpy(to, level, bytes);
     some = true;

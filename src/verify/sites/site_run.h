@@ -42,7 +42,6 @@ void site_run_close(struct site_run *r);
 // A side is cut out of what was written, where something was.
 const struct verify_written *site_run_written(const struct site_run *r, int side);
 const struct model *site_run_model(const struct site_run *r, int side);
-struct recipes *site_run_recipes(const struct site_run *r, int side);
 struct sources *site_run_sources(const struct site_run *r, int side);
 
 // The graph of the edited model, on that side.

@@ -15,10 +15,10 @@
 #include "verify_written.h"
 
 struct verify_import {
-  uint32_t groups;           // of edits that are the import
+  uint32_t groups;               // of edits that are the import
   struct checkpoint_model model; // in v->scratch
-  struct edit_groups rest;   // the groups after it
-  struct verify_replay at;   // the rows then, numbered as in the run
+  struct edit_groups rest;       // the groups after it
+  struct verify_replay at;       // the rows then, numbered as in the run
   struct verify_written
       written; // the same, with what the file has: it is what parts are cut out of
 };
@@ -38,7 +38,6 @@ void verify_import_look(struct verify *v, const struct model *source);
 int verify_import_open(struct verify *v, const struct verify_import_from *from, struct err *err);
 // The same of a model without edits: it is imported here, in v->scratch.
 int verify_import_source(struct verify *v, struct sources *sources, struct err *err);
-void verify_import_close(struct verify *v);
 // *e with the imported model as the source. No import: as it is.
 struct verify_edited verify_import_edited(const struct verify *v, struct verify_edited e);
 

@@ -25,7 +25,6 @@ int verify_replay_open(struct verify_replay *x, const struct request *request, c
 int verify_replay_rows(struct verify_replay *x, const struct request *request, const char *model,
                        const char *log, uint32_t groups, struct err *err);
 void verify_replay_close(struct verify_replay *x);
-struct verify_edited verify_replay_edited(const struct verify_replay *x);
 // The sites of an edit log, of whose request the limits, allow_links and the observer count.
 struct verify_log {
   const char *source, *out,
