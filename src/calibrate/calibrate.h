@@ -107,4 +107,15 @@ int calibrate_gram_move(int from, uint64_t at, int to, uint64_t *end, struct dig
 // An end of a request, as an error: of a runtime that died, what a resume does about it.
 int calibrate_failed(enum runtime_end end, const char *sample, struct err *err);
 
+// Values that are fetched in the first read, since they are small (calibrate_small.c).
+//
+// A runtime plans who is the last to read each value: with nodes of ours behind every one of thousands of values that takes
+// longer than to run them. So of models with many values those are outputs themselves of which inference says, with the
+// sizes of the sample at hand, that they are small.
+//
+// fetched: by value of the list; of those that `runs` says are made by the runtime. True: others than before are fetched.
+// They stay the same as long as what they come to is little.
+bool calibrate_small_find(const struct calibrate *c, const struct arrays *inputs,
+                          bool (*runs)(const struct calibrate_value *x), bool *fetched);
+
 #endif

@@ -14,7 +14,6 @@
 
 #include "sample_journal.h"
 #include "calibrate_look.h"
-#include "calibrate_small.h"
 #include "kernels_convert.h"
 
 #include <math.h>

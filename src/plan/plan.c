@@ -6,7 +6,7 @@
 // Literals are packed in output order at the end, so that neighbours become one segment.
 #include "plan.h"
 
-#include "emit.h"
+#include "emit_parts.h"
 #include "placement.h"
 #include "rope.h"
 

@@ -3,7 +3,7 @@
 // has (other forms of bytes, what edits made) is laid out in a file of the plan.
 #include "plan_refer.h"
 
-#include "emit.h"
+#include "emit_parts.h"
 #include "placement.h"
 #include "rope.h"
 

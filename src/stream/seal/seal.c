@@ -20,10 +20,8 @@
 
 #include "fs.h"
 #include "name_scan.h"
-#include "passage.h"
 #include "seal_intent.h"
-#include "seal_old.h"
-#include "seal_place.h"
+#include "seal_parts.h"
 #include "staging_folder.h"
 
 #include <assert.h>

@@ -3,7 +3,7 @@
 // A step asks only "is it done already?", which after a kill, or a network file system that repeats
 // a rename, has the same answer for everybody: the staged file is gone, and under the final name lies
 // the inode, or at least the bytes, that seal.json tells.
-#include "seal_place.h"
+#include "seal_parts.h"
 
 #include "again.h"
 #include "fs.h"

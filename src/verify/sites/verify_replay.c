@@ -14,7 +14,6 @@
 #include "passes.h"
 #include "replay_log.h"
 #include "verify_import.h"
-#include "verify_rest.h"
 
 // The functions of onnx_passes.ops come in the last groups of a run, for nodes of all of them: without these groups a model on
 // the way calls what it does not have.

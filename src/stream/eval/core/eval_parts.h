@@ -213,7 +213,7 @@ int eval_find_once(struct eval_task *t, const struct eval_cache_key *key, uint64
 //   - what it must look at more than once it keeps in the box that eval_box_for gives, marked busy
 //     while operands are asked (they take boxes too); the row says how many it needs at once
 //   - the task goes down unchanged; who changes elements in a way that has an error gives pairs to
-//     eval_figures.h, where told_of (eval_told.c) says that it does
+//     eval_figures.h, where told_of (eval.c) says that it does
 eval_elements_fn eval_elements;
 eval_elements_fn eval_leaf_elements;                                       // eval_leaf.c
 eval_elements_fn eval_join_fill_elements, eval_join_concat, eval_join_pad; // eval_join.c

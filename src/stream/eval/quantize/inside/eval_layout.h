@@ -72,4 +72,9 @@ void eval_layout_store_scales(enum dtype type, const float *scales, size_t n, ui
 void eval_layout_pack_zeros(const struct eval_quantize *z, const uint8_t *zeros, size_t n,
                             uint8_t *out);
 
+// Elements of a QUANTIZE row whose format has blocks, and the figures of columns that were not read.
+int eval_blocks_elements(struct eval_task *t, struct eval_stripe_box *b, uint64_t first,
+                         uint64_t count, uint8_t *out, struct err *err);
+int eval_blocks_end(struct eval_task *t, struct eval_stripe_box *b, struct err *err);
+
 #endif
