@@ -16,7 +16,7 @@
 // SHA-256 must be the manifest's, every line must lie within the files, have as many digests as its
 // length wants, and name a tensor of the model. Lines are read one by one; only those that touch
 // damage are kept.
-#include "audit_companion.h"
+#include "audit_tensors.h"
 
 #include "again.h"
 #include "json.h"

@@ -11,7 +11,6 @@
 // damaged .onnx: a flipped bit may have changed a name or a place.
 #include "audit_tensors.h"
 
-#include "audit_companion.h"
 #include "load.h"
 #include "tensor_map.h"
 

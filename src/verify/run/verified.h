@@ -27,7 +27,7 @@ struct verified_row {
   bool
       loses; // its passes store less or quantize, so that how much is lost may be a matter of taste
   bool
-      cut_off; // a site that failed by the sums of int8 products that this processor cuts off (site_cuts.h); PASSED: with whole ones it did not
+      cut_off; // a site that failed by the sums of int8 products that this processor cuts off (verify_products_cut); PASSED: with whole ones it did not
   bool
       rounded; // a site that failed by activations that an optimized session rounds (verify_rounded.h); PASSED: without that it did not
   bool output; // of whole models; else a site

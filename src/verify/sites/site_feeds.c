@@ -1,6 +1,6 @@
 // Inputs of a site. A value that was cut on both sides is drawn once, as the source has it, and given to each side in the type
 // that it has there: what differs then is the work of the nodes between, not of the elements.
-#include "site_feeds.h"
+#include "site_run.h"
 
 #include "array.h"
 #include "model.h"

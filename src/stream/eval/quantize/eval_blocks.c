@@ -36,7 +36,6 @@
 
 #include "eval_figures.h"
 #include "eval_panel.h"
-#include "eval_tell.h"
 #include "eval_whole.h"
 
 #include <float.h>

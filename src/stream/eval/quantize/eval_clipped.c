@@ -13,7 +13,6 @@
 //
 // so a column is never worse off than with all ranges as they are, in the eyes of G with its ridge (eval_moments.h). G e of
 // a tile of rows is found when its turn comes, and follows each block of it.
-#include "eval_moments.h"
 #include "eval_whole.h"
 
 #include "second_moments.h"

@@ -36,7 +36,6 @@
 #include "eval_affine.h"
 #include "eval_layout.h"
 #include "eval_linear.h"
-#include "eval_tell.h"
 
 // Scales that are at hand for who makes others of them.
 static bool copy_found(const struct eval_task *t, uint32_t id, uint64_t first, uint64_t count,
