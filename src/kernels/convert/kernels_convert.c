@@ -1,5 +1,3 @@
-// Conversions between number types.
-//
 // Every type has a carrier, a C type that holds it exactly; a conversion is at most three steps, of
 // which those that have nothing to do fall away:
 //

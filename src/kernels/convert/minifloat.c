@@ -1,5 +1,3 @@
-// Floats of eight bits and fewer.
-//
 //                     sign exponent mantissa  bias  largest      NaN              infinity
 //   float8e4m3fn        1     4        3        7   0x7e 448     0x7f, 0xff       none
 //   float8e4m3fnuz      1     4        3        8   0x7f 240     0x80 (no -0)     none

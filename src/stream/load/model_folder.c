@@ -1,5 +1,3 @@
-// A folder of models.
-//
 //   DIR ──▶ all files, by path ──▶ *.onnx ──▶ their parts ──▶ sorted by device and inode ──▶ shared, used, sums
 //
 // Files are the same if they are one file of the system, whatever they are called: a data file that two models
@@ -218,7 +216,8 @@ static const char *kind_by_name(struct model_folder *b, const struct folder_file
     if (!str_ends(f->path, names[i].end) || b->n_models == 0) continue;
     const char *model =
         arena_string(&b->arena, span_of(f->path, strlen(f->path) - strlen(names[i].end)));
-    if (bsearch(model, b->models, b->n_models, sizeof *b->models, by_model_path)) return names[i].kind;
+    if (bsearch(model, b->models, b->n_models, sizeof *b->models, by_model_path))
+      return names[i].kind;
   }
   return NULL;
 }

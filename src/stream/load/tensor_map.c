@@ -1,5 +1,3 @@
-// Which tensors lie where in the files of a model.
-//
 // Rows are sorted once by file and offset. Places may overlap (shared weights are legal), so "the
 // first row that ends after x" cannot be searched by offset; the furthest end so far grows
 // monotonously within a file, and can be.

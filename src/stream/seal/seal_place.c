@@ -1,5 +1,3 @@
-// One staged file takes its final name.
-//
 // A step asks only "is it done already?", which after a kill, or a network file system that repeats
 // a rename, has the same answer for everybody: the staged file is gone, and under the final name lies
 // the inode, or at least the bytes, that seal.json tells.

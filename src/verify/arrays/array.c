@@ -1,5 +1,3 @@
-// Arrays in memory and in files.
-//
 //   who makes one        where its elements lie
 //   array_make           in the arena, row-major, types below a byte packed from the low bits up
 //   array_files.h        a stretch of the file they were found in, or of one without a name

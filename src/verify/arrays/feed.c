@@ -1,5 +1,3 @@
-// Stretches that arrays are read from, and where elements go (feed.h).
-//
 // All ranges were checked by who made the stretch: reading past its end is a mistake of ours, and a file
 // that has become shorter meanwhile is an error of its own.
 #include "feed.h"

@@ -1,5 +1,3 @@
-// Figures of how far two arrays agree.
-//
 //   read 1     sums, largest ones, places, rows' largest elements; the first bins of p99 and p99.9
 //   read 2…4   until p99 and p99.9 are known (quantiles.h); none where nothing differs
 //

@@ -1,5 +1,3 @@
-// The rows and the log of a run (checkpoints.h).
-//
 // The log lies in a file without a name in the folder for temporary files: it is as long as the run has edits, and goes with
 // the process.
 #include "checkpoints.h"
