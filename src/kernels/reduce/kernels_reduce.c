@@ -14,6 +14,7 @@
 // Squares are taken of the widened elements before they are added: SUM_SQUARES is SUM from there.
 #include "kernels_reduce.h"
 
+#include "float_bits.h"
 #include "kernels_convert.h"
 
 #include <assert.h>
@@ -26,12 +27,8 @@ enum { LANES = KERNELS_REDUCE_LANES, PIECE = 512, PARTIAL = 8 };
 
 // IEEE 754-2019 minimum and maximum. Equal numbers differ in the sign of zeros alone.
 static double either_bits(double x, double y, bool both) {
-  uint64_t a, b;
-  memcpy(&a, &x, sizeof a);
-  memcpy(&b, &y, sizeof b);
-  a = both ? a & b : a | b;
-  memcpy(&x, &a, sizeof x);
-  return x;
+  const uint64_t a = f64_bits(x), b = f64_bits(y);
+  return f64_of_bits(both ? a & b : a | b);
 }
 
 static double least_of(double x, double y) {
