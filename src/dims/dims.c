@@ -216,7 +216,7 @@ dim_id dims_quotient(struct dims *d, enum dims_kind kind, dim_id a, dim_id b,
   return add_atom(d, row, hash);
 }
 
-static int by_id(const void *a, const void *b) {
+int dims_by_id(const void *a, const void *b) {
   const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
   return (x > y) - (x < y);
 }
@@ -224,7 +224,7 @@ static int by_id(const void *a, const void *b) {
 // At least two members, all different; they are sorted.
 dim_id dims_choice(struct dims *d, enum dims_kind kind, dim_id *members, uint32_t n) {
   if (n > DIMS_MEMBERS) return NO_ID;
-  qsort(members, n, sizeof *members, by_id);
+  qsort(members, n, sizeof *members, dims_by_id);
   uint32_t hash = hash_pair(kind, n, 0), id;
   for (uint32_t i = 0; i < n; i++)
     hash = dims_mix(hash, members[i]);

@@ -30,14 +30,20 @@ static struct ort_value *keep(struct ort_held *h, struct ort_value *value) {
   return value;
 }
 
-static int give_copy(const struct ort *o, const struct frame_array *x, struct ort_held *h,
-                     struct ort_value **out, struct ort_failure *f) {
-  void *at = NULL;
+static int make_tensor(const struct ort *o, const struct frame_array *x, struct ort_held *h,
+                       struct ort_value **out, struct ort_failure *f) {
   if (ort_check(
           o, o->CreateTensorAsOrtValue(o->allocator, x->dims, x->rank, ort_number(x->dtype), out),
           f) < 0)
     return -1;
   keep(h, *out);
+  return 0;
+}
+
+static int give_copy(const struct ort *o, const struct frame_array *x, struct ort_held *h,
+                     struct ort_value **out, struct ort_failure *f) {
+  void *at = NULL;
+  if (make_tensor(o, x, h, out, f) < 0) return -1;
   if (x->bytes.n == 0) return 0;
   if (ort_check(o, o->GetTensorMutableData(*out, &at), f) < 0) return -1;
   memcpy(at, x->bytes.at, x->bytes.n);
@@ -46,11 +52,7 @@ static int give_copy(const struct ort *o, const struct frame_array *x, struct or
 
 static int give_strings(const struct ort *o, const struct frame_array *x, struct ort_held *h,
                         struct ort_value **out, struct ort_failure *f) {
-  if (ort_check(
-          o, o->CreateTensorAsOrtValue(o->allocator, x->dims, x->rank, ort_number(x->dtype), out),
-          f) < 0)
-    return -1;
-  keep(h, *out);
+  if (make_tensor(o, x, h, out, f) < 0) return -1;
   for (uint64_t i = 0; i < x->n_strings; i++) {
     const struct span s = x->strings[i];
     char *at = NULL;

@@ -134,6 +134,7 @@ dim_id dims_symbol_named(const struct dims *d, struct span name);
 
 // All operations: takes what operands are known to be, remembers results.
 dim_id dims_do(struct dims *d, enum dims_op op, dim_id a, dim_id b);
+int dims_by_id(const void *a, const void *b); // ascending
 
 uint32_t dims_mix(uint32_t hash, uint64_t with);
 // The next row with that hash behind *at (begin with the hash itself); NO_ID: there is no more.

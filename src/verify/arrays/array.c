@@ -105,3 +105,8 @@ struct array_words array_words(const struct array *x) {
     snprintf(w.s, sizeof w.s, "%s%.130s", dtype_name(x->dtype), quote_dims(x->dims, x->rank).s);
   return w;
 }
+
+bool array_same_dims(const struct array *a, const struct array *b) {
+  return a->rank == b->rank &&
+         (a->rank == 0 || memcmp(a->dims, b->dims, a->rank * sizeof *a->dims) == 0);
+}
