@@ -25,7 +25,7 @@ bool audit_found_meets(const struct audit_found *found, size_t n, const char *fi
                        uint64_t len);
 
 // Fills in the tensors of each row, which are in order of places. The model at that path (in the folder
-// `dir`, with that manifest) says where they lie, and the digests per tensor, if there are any, which of them differ (audit_companion.h). Where a
+// `dir`, with that manifest) says where they lie, and the digests per tensor, if there are any, which of them differ (audit_companion.c). Where a
 // row is about the .onnx itself, the digests say both; without them the damaged .onnx is asked, and
 // a notice tells that, or that it cannot be read any more: then the rows stay unmapped. Names live
 // in *arena.

@@ -10,7 +10,7 @@
 //
 // To add a statistic: a member of struct ranges_value. From a few numbers for each value: an output in add_outputs of
 // calibrate_first.c, its number in take_value and in the record of a sample, and the same in look_at (small values come
-// back themselves: calibrate_small.h). From elements: calibrate_second.c, in sum_bytes, open_group and add_piece; it
+// back themselves: calibrate_small.c). From elements: calibrate_second.c, in sum_bytes, open_group and add_piece; it
 // must not depend on how samples are grouped or cut. test_calibrate.py compares both with onnxruntime and NumPy, through
 // kills and deaths of the runtime (tests/support/ort_mortal.c).
 #ifndef WEIR_CALIBRATE_H

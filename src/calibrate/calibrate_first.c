@@ -6,7 +6,7 @@
 //      ├─▶ Size ─▶ elements
 //      └─▶ ReduceSum ─▶ NaN, if v has one (where one can come about: calibrate_values.c)
 //
-// Small values of models with thousands of them come back themselves (calibrate_small.h).
+// Small values of models with thousands of them come back themselves (calibrate_small.c).
 //
 // A value with a NaN in it, and those that it may have come into, are fetched, and looked at here. What is the same as
 // another value in other dims is not looked at twice. Inputs are looked at here as well, since they are at hand.

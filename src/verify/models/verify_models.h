@@ -45,7 +45,7 @@ struct verify_run {
   uint8_t *wholes; // by output of the source: 1 + enum verify_whole; 0: not asked yet
   // By output of the source: 1 + does it store whole numbers as floats; 0: not asked yet.
   uint8_t *stored;
-  struct verify_places *places; // verify_places.h; NULL: not asked yet
+  struct verify_places *places; // verify_places.c; NULL: not asked yet
 };
 
 struct verify_output_row {

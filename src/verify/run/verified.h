@@ -79,7 +79,7 @@ struct verified {
       lossy; // why the second of two models counts as a lossy result of the first; NULL: it does not, or passes are known
   bool lossy_more; // both are quantized: the last line says why
   uint64_t n_left; // sites that were left out (--sites, verify: off): they have no row
-  // Everything that no edit is about, compared with the source (verify_rest.h): how much differs, and the first in words.
+  // Everything that no edit is about, compared with the source (verify_rest.c): how much differs, and the first in words.
   struct {
     bool asked;
     uint64_t differs;
