@@ -188,10 +188,7 @@ static void list_inside(struct walk *w) {
   for (uint32_t g = 0; g < m->n_graphs; g++) {
     const struct model_graph *graph = &m->graphs[g];
     if (g == m->main_graph || graph->flags & GRAPH_DEAD || graph->kind == GRAPH_TRAINING) continue;
-    uint32_t top = g;
-    while (m->graphs[top].parent != NO_ID)
-      top = m->graphs[top].parent;
-    const bool function = m->graphs[top].kind == GRAPH_FUNCTION;
+    const bool function = m->graphs[model_root_graph(m, g)].kind == GRAPH_FUNCTION;
     for (uint32_t node = graph->first_node; node != NO_ID; node = m->nodes[node].next)
       for (uint32_t k = 0; k < m->nodes[node].n_out; k++) {
         const uint32_t value = model_output(m, &m->nodes[node], k);

@@ -240,9 +240,7 @@ int check_function_recursion(struct check *c) {
   }
   // Calls from the body of a function, and from subgraphs in it.
   for (uint32_t graph = 0; graph < m->n_graphs; graph++) {
-    uint32_t root = graph;
-    while (m->graphs[root].parent != NO_ID)
-      root = m->graphs[root].parent;
+    const uint32_t root = model_root_graph(m, graph);
     if (m->graphs[root].kind != GRAPH_FUNCTION) continue;
     for (uint32_t id = m->graphs[graph].first_node; id != NO_ID; id = m->nodes[id].next) {
       const uint32_t callee = model_calls_callee(&calls, id);
