@@ -1,6 +1,6 @@
 #include "audit.h"
 
-#include "audit_companion.h"
+#include "audit_tensors.h"
 #include "manifest.h"
 #include "sign_model.h"
 

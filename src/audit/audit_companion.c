@@ -16,7 +16,7 @@
 // SHA-256 must be the manifest's, every line must lie within the files, have as many digests as its
 // length wants, and name a tensor of the model. Lines are read one by one; only those that touch
 // damage are kept.
-#include "audit_companion.h"
+#include "audit_tensors.h"
 
 #include "again.h"
 #include "json.h"
@@ -166,16 +166,10 @@ static void sort_rows(struct companion_reader *c) {
 
 // The first row of the file that could touch bytes from `off` on.
 static size_t first_row(const struct companion_reader *c, uint32_t file, uint64_t off) {
-  size_t low = 0, high = c->n_rows;
-  while (low < high) {
-    const size_t mid = low + (high - low) / 2;
-    const struct row *row = &c->rows[mid];
-    if (row->file < file || (row->file == file && row->reach <= off))
-      low = mid + 1;
-    else
-      high = mid;
-  }
-  return low;
+  const struct row *rows = c->rows;
+  size_t i;
+  BISECT(i, c->n_rows, rows[i].file < file || (rows[i].file == file && rows[i].reach <= off));
+  return i;
 }
 
 static void map_range(const struct companion_reader *c, struct audit_found *f,

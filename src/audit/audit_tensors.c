@@ -11,7 +11,6 @@
 // damaged .onnx: a flipped bit may have changed a name or a place.
 #include "audit_tensors.h"
 
-#include "audit_companion.h"
 #include "load.h"
 #include "tensor_map.h"
 
@@ -84,19 +83,17 @@ static int load(struct model *m, const char *path, bool hurt, struct sources **s
   return load_model(m, *sources, &loading, err);
 }
 
+static bool ends_before(const struct audit_found *f, const char *file, uint64_t off) {
+  const int by = strcmp(f->file, file);
+  return by < 0 || (by == 0 && f->off + f->len <= off);
+}
+
 bool audit_found_meets(const struct audit_found *found, size_t n, const char *file, uint64_t off,
                        uint64_t len) {
-  size_t low = 0, high = n;
-  while (low < high) { // the first that ends after `off`
-    const size_t mid = low + (high - low) / 2;
-    const int by = strcmp(found[mid].file, file);
-    if (by < 0 || (by == 0 && found[mid].off + found[mid].len <= off))
-      low = mid + 1;
-    else
-      high = mid;
-  }
-  return low < n && strcmp(found[low].file, file) == 0 &&
-         ranges_meet(off, len, found[low].off, found[low].len);
+  size_t i;
+  BISECT(i, n, ends_before(&found[i], file, off));
+  return i < n && strcmp(found[i].file, file) == 0 &&
+         ranges_meet(off, len, found[i].off, found[i].len);
 }
 
 static bool is_damaged(const struct audit_found *found, size_t n, const char *file) {

@@ -9,6 +9,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -32,6 +33,30 @@ static inline ssize_t again_pread(int fd, void *at, size_t n, off_t off) {
   ssize_t got;
   AGAIN(got, pread(fd, at, n, off));
   return got;
+}
+
+// All n bytes from `off` on; fewer where the file ends; -1 and errno where they cannot be read.
+static inline ssize_t again_pread_all(int fd, void *at, size_t n, uint64_t off) {
+  size_t done = 0;
+  while (done < n) {
+    const ssize_t got = again_pread(fd, (char *)at + done, n - done, (off_t)(off + done));
+    if (got < 0) return -1;
+    if (got == 0) break;
+    done += (size_t)got;
+  }
+  return (ssize_t)done;
+}
+
+// All n bytes to `off`; -1 and errno where they do not go.
+static inline int again_pwrite_all(int fd, const void *bytes, size_t n, uint64_t off) {
+  for (size_t done = 0; done < n;) {
+    ssize_t put;
+    AGAIN(put, pwrite(fd, (const char *)bytes + done, n - done, (off_t)(off + done)));
+    if (put == 0) errno = ENOSPC;
+    if (put <= 0) return -1;
+    done += (size_t)put;
+  }
+  return 0;
 }
 
 // All n bytes; -1 and errno where they do not go.

@@ -1,5 +1,3 @@
-// Guesses at misspelt names, of options, commands and passes.
-//
 // The distance is that of "optimal string alignment": rows of the usual edit matrix, with one more
 // step for two neighbours swapped, which is what fingers do. Names are short, so three rows of 48
 // cells are enough, and longer words have no near name.

@@ -44,6 +44,18 @@
   (table_free((t)->name, (t)->name##_cap, sizeof *(t)->name), (t)->name = NULL, (t)->n_##name = 0, \
    (t)->name##_cap = 0)
 
+// Binary search among n rows in order: `at` becomes the first of which `before`, an expression of
+// `at`, does not hold; n if it holds of all. It must not hold of a row behind one of which it does not.
+#define BISECT(at, n, before)                                                                      \
+  do {                                                                                             \
+    size_t low_ = 0, high_ = (n);                                                                  \
+    while ((at) = (__typeof__(at))(low_ + (high_ - low_) / 2), low_ < high_)                       \
+      if (before)                                                                                  \
+        low_ = (size_t)(at) + 1;                                                                   \
+      else                                                                                         \
+        high_ = (at);                                                                              \
+  } while (0)
+
 static inline uint32_t table_take_rows(uint32_t *rows, uint32_t n) {
   const uint32_t first = *rows;
   *rows += n;

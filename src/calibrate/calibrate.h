@@ -10,7 +10,7 @@
 //
 // To add a statistic: a member of struct ranges_value. From a few numbers for each value: an output in add_outputs of
 // calibrate_first.c, its number in take_value and in the record of a sample, and the same in look_at (small values come
-// back themselves: calibrate_small.h). From elements: calibrate_second.c, in sum_bytes, open_group and add_piece; it
+// back themselves: calibrate_small.c). From elements: calibrate_second.c, in sum_bytes, open_group and add_piece; it
 // must not depend on how samples are grouped or cut. test_calibrate.py compares both with onnxruntime and NumPy, through
 // kills and deaths of the runtime (tests/support/ort_mortal.c).
 #ifndef WEIR_CALIBRATE_H
@@ -71,12 +71,10 @@ struct calibrate {
   uint64_t planned_runs; // of the second read
   uint64_t told[2];      // of progress: runs, of how many
   uint64_t nans;         // values with some
-  double run_seconds;    // that runs took
   struct arena arena;
 };
 
-// Progress: `label` begins with so many runs to come; one was made, or found.
-void calibrate_begin(struct calibrate *c, const char *label, uint64_t runs);
+// Progress: one run was made, or found.
 void calibrate_tick(struct calibrate *c);
 // Calls `run` with each sample but the first `kept`, whose results are there; of each of them all a tick is told
 // if `ticks`. ERR_RETRY when a signal asks to stop.
@@ -108,9 +106,16 @@ int calibrate_gram_move(int from, uint64_t at, int to, uint64_t *end, struct dig
 
 // An end of a request, as an error: of a runtime that died, what a resume does about it.
 int calibrate_failed(enum runtime_end end, const char *sample, struct err *err);
-// What of a value was infinite in a sample; and the refusal, which names both (ERR_MODEL).
-bool calibrate_is_infinite(const struct kernels_extremes *x);
-int calibrate_refuse_infinite(const char *name, const struct kernels_extremes *x,
-                              const char *sample, struct err *err);
+
+// Values that are fetched in the first read, since they are small (calibrate_small.c).
+//
+// A runtime plans who is the last to read each value: with nodes of ours behind every one of thousands of values that takes
+// longer than to run them. So of models with many values those are outputs themselves of which inference says, with the
+// sizes of the sample at hand, that they are small.
+//
+// fetched: by value of the list; of those that `runs` says are made by the runtime. True: others than before are fetched.
+// They stay the same as long as what they come to is little.
+bool calibrate_small_find(const struct calibrate *c, const struct arrays *inputs,
+                          bool (*runs)(const struct calibrate_value *x), bool *fetched);
 
 #endif

@@ -6,7 +6,7 @@
 //      ├─▶ Size ─▶ elements
 //      └─▶ ReduceSum ─▶ NaN, if v has one (where one can come about: calibrate_values.c)
 //
-// Small values of models with thousands of them come back themselves (calibrate_small.h).
+// Small values of models with thousands of them come back themselves (calibrate_small.c).
 //
 // A value with a NaN in it, and those that it may have come into, are fetched, and looked at here. What is the same as
 // another value in other dims is not looked at twice. Inputs are looked at here as well, since they are at hand.
@@ -14,7 +14,6 @@
 
 #include "sample_journal.h"
 #include "calibrate_look.h"
-#include "calibrate_small.h"
 #include "kernels_convert.h"
 
 #include <math.h>
@@ -57,12 +56,12 @@ int calibrate_failed(enum runtime_end end, const char *sample, struct err *err) 
                        "with this sample");
 }
 
-bool calibrate_is_infinite(const struct kernels_extremes *x) {
+static bool is_infinite(const struct kernels_extremes *x) {
   return x->infinities > 0 || (x->least <= x->most && (isinf(x->least) || isinf(x->most)));
 }
 
-int calibrate_refuse_infinite(const char *name, const struct kernels_extremes *x,
-                              const char *sample, struct err *err) {
+static int refuse_infinite(const char *name, const struct kernels_extremes *x, const char *sample,
+                           struct err *err) {
   const bool least = x->least <= x->most && isinf(x->least),
              most = x->least <= x->most && isinf(x->most);
   err_set(err, ERR_MODEL, "'%s' has an element that is %sinfinite in sample '%s'",
@@ -408,7 +407,7 @@ static void fold(struct first *f) {
   for (uint32_t i = 0; i < f->c->values.n_list; i++) {
     struct calibrate_seen *s = &f->c->seen[i];
     const struct one *one = &f->one[i];
-    if (calibrate_is_infinite(&one->of)) s->infinite = true;
+    if (is_infinite(&one->of)) s->infinite = true;
     if (s->infinite) continue;
     range_method_see(&s->of, &one->of);
     s->largest = max_u64(s->largest, one->elements);
@@ -462,8 +461,8 @@ static int run_sample(void *ctx, const struct arrays *inputs, const char *sample
     const struct calibrate_value *x = &v->list[i];
     if (x->same != NO_ID) f->one[i] = f->one[x->same];
     if (x->same != NO_ID) f->one[i].n_channels = 0;
-    if (calibrate_is_infinite(&f->one[i].of) && !c->options.skip_infinite)
-      return calibrate_refuse_infinite(x->name, &f->one[i].of, sample, err);
+    if (is_infinite(&f->one[i].of) && !c->options.skip_infinite)
+      return refuse_infinite(x->name, &f->one[i].of, sample, err);
   }
   encode(f);
   if (sample_journal_add(&f->log, span_of(f->record, f->n_record), err)) return -1;

@@ -3,8 +3,8 @@
 // left and writes the other one, so that the first is whole until the sample is recorded.
 #include "calibrate.h"
 
+#include "again.h"
 #include "calibrate_look.h"
-#include "fs.h"
 #include "second_moments.h"
 #include "kernels.h"
 
@@ -35,25 +35,14 @@ static int read_tile(int fd, uint64_t at, double *tile, size_t bytes, struct err
     memset(tile, 0, bytes);
     return 0;
   }
-  for (size_t done = 0; done < bytes;) {
-    const ssize_t got = pread(fd, (uint8_t *)tile + done, bytes - done, (off_t)(at + done));
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0)
-      return err_errno(err, got < 0 ? errno : EIO, ERR_IO, "second moments cannot be read back");
-    done += (size_t)got;
-  }
-  return 0;
+  const ssize_t got = again_pread_all(fd, tile, bytes, at);
+  if (got == (ssize_t)bytes) return 0;
+  return err_errno(err, got < 0 ? errno : EIO, ERR_IO, "second moments cannot be read back");
 }
 
 static int write_tile(int fd, uint64_t at, const double *tile, size_t bytes, struct err *err) {
-  for (size_t done = 0; done < bytes;) {
-    const ssize_t put = pwrite(fd, (const uint8_t *)tile + done, bytes - done, (off_t)(at + done));
-    if (put < 0 && errno == EINTR) continue;
-    if (put <= 0)
-      return err_errno(err, put < 0 ? errno : ENOSPC, ERR_IO, "second moments cannot be stored");
-    done += (size_t)put;
-  }
-  return 0;
+  if (again_pwrite_all(fd, tile, bytes, at) == 0) return 0;
+  return err_errno(err, errno, ERR_IO, "second moments cannot be stored");
 }
 
 static int add_panel(struct adding *a, struct err *err) {

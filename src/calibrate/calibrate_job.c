@@ -10,7 +10,6 @@
 #include "file_lookup.h"
 #include "fs.h"
 #include "side_inputs.h"
-#include "execution_look.h"
 #include "execution_stage.h"
 #include "pipeline_yaml.h"
 #include "record_file.h"
@@ -22,7 +21,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 // ---- the model ----------------------------------------------------------------------------------
 
@@ -385,7 +383,7 @@ static int write_ranges(struct calibrate_job *j, struct err *err) {
   return write_text(j, j->out, ranges_write, err);
 }
 
-void calibrate_begin(struct calibrate *c, const char *label, uint64_t runs) {
+static void begin(struct calibrate *c, const char *label, uint64_t runs) {
   observer_end(c->observer);
   c->told[0] = 0;
   c->told[1] = runs;
@@ -422,11 +420,11 @@ int calibrate_each_sample(struct calibrate *c, uint64_t kept, bool ticks,
 static int measure(struct calibrate_job *j, struct err *err) {
   struct calibrate *c = &j->c;
   if (calibrate_find_types(c, err)) return -1;
-  calibrate_begin(c, "ranges", c->n_samples);
+  begin(c, "ranges", c->n_samples);
   if (calibrate_first(c, err)) return -1;
   observer_end(c->observer);
   calibrate_second_plan(c);
-  if (c->planned_runs > 0) calibrate_begin(c, "counting", c->planned_runs);
+  if (c->planned_runs > 0) begin(c, "counting", c->planned_runs);
   if (calibrate_second(c, err)) return -1;
   observer_end(c->observer);
   if (sources_unchanged(j->exec.sources, err)) return -1;

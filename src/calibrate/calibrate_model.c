@@ -128,10 +128,6 @@ uint64_t calibrate_model_made_bytes(const struct calibrate_model *c) {
   return c->plan.n_outputs > 1 ? c->plan.outputs[0].size : 0;
 }
 
-uint64_t calibrate_model_onnx_bytes(const struct calibrate_model *c) {
-  return c->plan.outputs[c->plan.n_outputs - 1].size;
-}
-
 int calibrate_model_write(struct calibrate_model *c, struct err *err) {
   struct part_cutter *cutter;
   c->written = true;
@@ -233,7 +229,7 @@ static int append(struct calibrate_model *c, struct rope all, struct err *err) {
     at += part->len;
   }
   int rc = 0;
-  const off_t end = (off_t)calibrate_model_onnx_bytes(c);
+  const off_t end = (off_t)c->plan.outputs[c->plan.n_outputs - 1].size;
   if (fs_ops->ftruncate(fd, end) || lseek(fd, end, SEEK_SET) != end)
     rc = err_errno(err, errno, ERR_IO, "'%s/" ONNX_NAME "' cannot be written",
                    quote_path(c->of.scratch).s);

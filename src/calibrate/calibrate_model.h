@@ -27,9 +27,8 @@ struct calibrate_model;
 int calibrate_model_open(struct calibrate_model **out, const struct calibrate_model_of *of,
                          struct err *err);
 void calibrate_model_close(struct calibrate_model *c); // may be NULL
-// Bytes of the weights that passes changed, which write puts into the scratch folder; and of the small .onnx.
+// Bytes of the weights that passes changed, which write puts into the scratch folder.
 uint64_t calibrate_model_made_bytes(const struct calibrate_model *c);
-uint64_t calibrate_model_onnx_bytes(const struct calibrate_model *c);
 int calibrate_model_write(struct calibrate_model *c, struct err *err);
 
 void calibrate_model_begin(struct calibrate_model *c);

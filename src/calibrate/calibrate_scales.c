@@ -9,7 +9,6 @@
 #include "calibrate_scales.h"
 
 #include "dtype.h"
-#include "execution.h"
 #include "json.h"
 #include "kit.h"
 #include "load.h"
@@ -17,7 +16,6 @@
 #include "record_file.h"
 #include "sources.h"
 
-#include <errno.h>
 #include <math.h>
 #include <unistd.h>
 

@@ -64,10 +64,6 @@ static enum dtype type_of(struct walk *w, uint32_t value) {
   return t.kind == INFER_TENSOR ? t.dtype : DTYPE_STRING; // what is no tensor is no float
 }
 
-static bool is_measured(enum dtype t) {
-  return dtype_is_plain_float(t);
-}
-
 static bool is_ours(const struct model *m, uint32_t node) {
   const struct span domain = model_name(m, m->nodes[node].domain);
   return domain.n == 0 || span_is(domain, "ai.onnx");
@@ -154,7 +150,7 @@ static void add(struct walk *w, uint32_t value, uint32_t node) {
   const enum dtype type = type_of(w, value);
   struct model_constant c;
   struct infer_type t;
-  if (type != DTYPE_UNDEFINED && !is_measured(type)) return;
+  if (type != DTYPE_UNDEFINED && !dtype_is_plain_float(type)) return;
   // Small Constant nodes are looked at as all that nodes make, since quantizers take them for activations.
   if (node != NO_ID && model_resolve_constant(w->m, value, &c) &&
       (c.value != value || !is_finite_constant(w->m, value)))
@@ -192,15 +188,12 @@ static void list_inside(struct walk *w) {
   for (uint32_t g = 0; g < m->n_graphs; g++) {
     const struct model_graph *graph = &m->graphs[g];
     if (g == m->main_graph || graph->flags & GRAPH_DEAD || graph->kind == GRAPH_TRAINING) continue;
-    uint32_t top = g;
-    while (m->graphs[top].parent != NO_ID)
-      top = m->graphs[top].parent;
-    const bool function = m->graphs[top].kind == GRAPH_FUNCTION;
+    const bool function = m->graphs[model_root_graph(m, g)].kind == GRAPH_FUNCTION;
     for (uint32_t node = graph->first_node; node != NO_ID; node = m->nodes[node].next)
       for (uint32_t k = 0; k < m->nodes[node].n_out; k++) {
         const uint32_t value = model_output(m, &m->nodes[node], k);
         if (value == NO_ID || model_op_is(m, node, "Constant")) continue;
-        if (!function && !is_measured(type_of(w, value))) continue;
+        if (!function && !dtype_is_plain_float(type_of(w, value))) continue;
         leave_out(w, arena_string(&w->v->arena, model_value_name(m, value)),
                   function ? CALIBRATE_IN_FUNCTION : CALIBRATE_IN_BODY);
       }
@@ -241,7 +234,7 @@ void calibrate_values_drop(struct calibrate_values *v) {
   for (uint32_t i = 0; i < v->n_list; i++) {
     to[i] = n;
     v->place[v->list[i].value] = 0;
-    if (!is_measured(v->list[i].type)) continue;
+    if (!dtype_is_plain_float(v->list[i].type)) continue;
     v->list[n] = v->list[i];
     v->place[v->list[n].value] = n + 1;
     if (v->list[n].same != NO_ID) v->list[n].same = to[v->list[n].same];

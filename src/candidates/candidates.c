@@ -82,17 +82,11 @@ static void name_layers(struct candidates *c) {
     if (p->sites[i].tensor.at) sites[n++] = &p->sites[i];
   qsort(sites, n, sizeof *sites, compare_sites);
   for (uint32_t i = 0; i < c->n_rows; i++) {
-    uint32_t low = 0, high = n;
-    while (low < high) {
-      const uint32_t mid = low + (high - low) / 2;
-      if (compare_spans(sites[mid]->tensor, c->rows[i].x.tensor) < 0)
-        low = mid + 1;
-      else
-        high = mid;
-    }
-    const bool known = low < n && compare_spans(sites[low]->tensor, c->rows[i].x.tensor) == 0;
-    c->rows[i].layer =
-        known ? sites[low]->layer : arena_string(&c->exec.arena, c->rows[i].x.tensor);
+    const struct span weight = c->rows[i].x.tensor;
+    uint32_t at;
+    BISECT(at, n, compare_spans(sites[at]->tensor, weight) < 0);
+    const bool known = at < n && span_eq(sites[at]->tensor, weight);
+    c->rows[i].layer = known ? sites[at]->layer : arena_string(&c->exec.arena, weight);
   }
 }
 

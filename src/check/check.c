@@ -149,8 +149,7 @@ static int compare_imports(const void *a, const void *b) {
 
 // Functions have their own imports, everything else has the model's.
 static uint32_t importer(const struct model *m, uint32_t graph) {
-  while (m->graphs[graph].parent != NO_ID)
-    graph = m->graphs[graph].parent;
+  graph = model_root_graph(m, graph);
   const bool own = m->graphs[graph].kind == GRAPH_FUNCTION || m->main_graph == NO_ID;
   return own ? graph : m->main_graph;
 }

@@ -16,11 +16,11 @@
 #include "model_calls.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 // ---- cycles -------------------------------------------------------------------------------------
 
-bool check_cycle(const struct check_edges *edges, uint32_t n, uint32_t cycle[8], uint32_t *length) {
+static bool find_cycle(const struct check_edges *edges, uint32_t n, uint32_t cycle[8],
+                       uint32_t *length) {
   struct arena scratch = {0};
   size_t *start = arena_zalloc(&scratch, ((size_t)n + 1) * sizeof *start);
   uint32_t *to = arena_alloc(&scratch, edges->n * sizeof *to);
@@ -159,7 +159,7 @@ int check_order_report(struct check *c, const struct check_order *o) {
   struct check_edges edges = {0};
   uint32_t cycle[8], length;
   collect_all(c->m, &edges);
-  const bool turns = check_cycle(&edges, c->m->n_nodes, cycle, &length);
+  const bool turns = find_cycle(&edges, c->m->n_nodes, cycle, &length);
   table_free(edges.at, edges.cap, sizeof *edges.at);
   if (turns) return report_cycle(c, cycle, length);
   return check_report(c, FAULT_WARNING, check_node_place(c, o->to).s,
@@ -240,16 +240,14 @@ int check_function_recursion(struct check *c) {
   }
   // Calls from the body of a function, and from subgraphs in it.
   for (uint32_t graph = 0; graph < m->n_graphs; graph++) {
-    uint32_t root = graph;
-    while (m->graphs[root].parent != NO_ID)
-      root = m->graphs[root].parent;
+    const uint32_t root = model_root_graph(m, graph);
     if (m->graphs[root].kind != GRAPH_FUNCTION) continue;
     for (uint32_t id = m->graphs[graph].first_node; id != NO_ID; id = m->nodes[id].next) {
       const uint32_t callee = model_calls_callee(&calls, id);
       if (callee != NO_ID) add_edge(&edges, m->graphs[root].owner, callee);
     }
   }
-  if (rc == 0 && check_cycle(&edges, m->n_functions, cycle, &length))
+  if (rc == 0 && find_cycle(&edges, m->n_functions, cycle, &length))
     rc = check_report(c, FAULT_ERROR, "model", "function '%s' calls itself, through %u function%s",
                       quote(model_name(m, m->functions[cycle[0]].name)).s, length,
                       length == 1 ? "" : "s");

@@ -68,7 +68,7 @@ static bool is_binary(const struct model *m, uint32_t node) {
 }
 
 // The slot that the chain goes on at.
-uint32_t dequant_expr_link_slot(const struct model *m, uint32_t node) {
+static uint32_t link_slot(const struct model *m, uint32_t node) {
   if (!is_binary(m, node)) return 0;
   const uint32_t first = model_input(m, &m->nodes[node], 0);
   return diff_value_tensor(m, first) != NO_ID &&
@@ -172,7 +172,7 @@ static void share_factor(const struct dequant_model *x, uint32_t factor, struct 
 
 static bool binary(struct dequant_model *x, uint32_t node, struct dequant_expr *e) {
   const struct model *m = x->m;
-  const uint32_t slot = dequant_expr_link_slot(m, node);
+  const uint32_t slot = link_slot(m, node);
   uint32_t of[3] = {NO_ID, NO_ID, NO_ID}, other;
   if (!constant(x, model_input(m, &m->nodes[node], !slot), e, &other)) return false;
   e->computed = true;
@@ -232,7 +232,7 @@ static bool chain(struct dequant_model *x, uint32_t value, struct arena *arena,
     const uint32_t node = m->values[value].def;
     if (!dequant_expr_is_link(m, node)) return false;
     nodes[n++] = node;
-    value = model_input(m, &m->nodes[node], dequant_expr_link_slot(m, node));
+    value = model_input(m, &m->nodes[node], link_slot(m, node));
     if (value == NO_ID) return false;
   }
   if (!constant(x, value, e, &e->recipe)) return false;

@@ -39,8 +39,7 @@ bool dequant_expr_value(struct dequant_model *x, uint32_t value, struct arena *a
                         struct dequant_expr *out);
 // The slot of an operator's own codes (MatMulNBits, GatherBlockQuantized), or NO_ID.
 uint32_t dequant_expr_codes_slot(const struct model *m, uint32_t node);
-// Is it a node that such a chain goes through, and by which operand?
+// Is it a node that such a chain goes through?
 bool dequant_expr_is_link(const struct model *m, uint32_t node);
-uint32_t dequant_expr_link_slot(const struct model *m, uint32_t node);
 
 #endif

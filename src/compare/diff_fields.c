@@ -8,6 +8,7 @@
 // The bytes come by in a window: a text may be as long as the file.
 #include "diff_parts.h"
 #include "digest.h"
+#include "varint.h"
 
 enum { LOOK_BYTES = 4096, HEAD_BYTES = 20, FIELDS = 7 };
 
@@ -44,17 +45,6 @@ static int look(struct window *w, uint64_t off, size_t want, struct span *out, s
   return 0;
 }
 
-static bool take_varint(struct span *s, uint64_t *out) {
-  *out = 0;
-  for (unsigned shift = 0; shift < 64 && s->n > 0; shift += 7) {
-    const uint8_t b = *s->at;
-    *s = span_of(s->at + 1, s->n - 1);
-    *out |= (uint64_t)(b & 0x7f) << shift;
-    if (b < 0x80) return true;
-  }
-  return false;
-}
-
 struct head {
   uint64_t number, value; // value: of a varint
   bool varint;
@@ -66,11 +56,11 @@ static struct head head_of(const struct window *w, uint64_t off, struct span s) 
   struct head h = {.body = {off, w->end - off}};
   struct span rest = s;
   uint64_t tag, n;
-  if (!take_varint(&rest, &tag)) return h;
+  if (!varint_take(&rest, &tag)) return h;
   const unsigned form = tag & 7;
   if (form != 0 && form != 1 && form != 2 && form != 5) return h;
   n = form == 1 ? 8 : form == 5 ? 4 : 0;
-  if ((form == 0 || form == 2) && !take_varint(&rest, &n)) return h;
+  if ((form == 0 || form == 2) && !varint_take(&rest, &n)) return h;
   const uint64_t body = off + (s.n - rest.n);
   h = (struct head){tag >> 3, n, form == 0, {body, form == 0 ? 0 : min_u64(n, w->end - body)}};
   return h;
@@ -198,33 +188,21 @@ static int add_rest_of(struct window *w, struct digest *sha, struct place at, en
   return 0;
 }
 
-static uint64_t varint_bytes(uint64_t x) {
-  uint64_t n = 1;
-  for (; x > 0x7f; x >>= 7)
-    n++;
-  return n;
-}
-
-// A field of one of the first 15 numbers, of bytes or a message.
-static uint64_t field_bytes(uint64_t body) {
-  return 1 + varint_bytes(body) + body;
-}
-
 // As long as the type of an info is at least, in whatever way it is written.
 static uint64_t least_type_bytes(const struct model *m, const struct model_info *x) {
   uint64_t shape = 0;
   for (uint32_t i = 0; i < x->rank; i++) {
     const struct model_dim dim = m->info_dims[x->dims + i];
     const size_t param = model_name(m, dim.param).n;
-    shape += field_bytes(dim.value >= 0 ? 1 + varint_bytes((uint64_t)dim.value)
-                         : param        ? field_bytes(param)
-                                        : 0);
+    shape += varint_field_bytes(dim.value >= 0 ? 1 + varint_bytes((uint64_t)dim.value)
+                                : param        ? varint_field_bytes(param)
+                                               : 0);
   }
   const bool shaped = x->flags & (INFO_SHAPED | INFO_HELD_SHAPED);
-  const uint64_t tensor = 1 + varint_bytes(x->dtype) + (shaped ? field_bytes(shape) : 0);
+  const uint64_t tensor = 1 + varint_bytes(x->dtype) + (shaped ? varint_field_bytes(shape) : 0);
   const bool held = x->flags & (INFO_SEQUENCE | INFO_OPTIONAL);
-  const uint64_t type = field_bytes(tensor);
-  return field_bytes(held ? field_bytes(field_bytes(type)) : type);
+  const uint64_t type = varint_field_bytes(tensor);
+  return varint_field_bytes(held ? varint_field_bytes(varint_field_bytes(type)) : type);
 }
 
 int diff_types_differ(struct diff *d, uint32_t a, uint32_t b, bool *differ, struct err *err) {

@@ -598,17 +598,11 @@ static void count_moved(struct pairing *p) {
   for (uint32_t i = 0; i < la->n_nodes; i++) {
     if (!has_twin(p, DIFF_A, la->nodes[i])) continue;
     const uint32_t at = p->s->pending[DIFF_B][d->nodes[DIFF_A][la->nodes[i]]];
-    uint32_t low = 0, high = p->s->n_order;
+    uint32_t k;
     twins++;
-    while (low < high) {
-      const uint32_t mid = low + (high - low) / 2;
-      if (p->s->order[mid] < at)
-        low = mid + 1;
-      else
-        high = mid;
-    }
-    if (low == p->s->n_order) (void)TABLE_PUSH(p->s, order);
-    p->s->order[low] = at;
+    BISECT(k, p->s->n_order, p->s->order[k] < at);
+    if (k == p->s->n_order) (void)TABLE_PUSH(p->s, order);
+    p->s->order[k] = at;
   }
   d->moved += twins - p->s->n_order;
 }

@@ -40,9 +40,6 @@ static int load_side(struct diffing *x, uint32_t side, struct err *err) {
 int diffing_load(struct diffing *x, struct err *err) {
   for (uint32_t s = 0; s < DIFF_SIDES; s++)
     if (load_side(x, s, err)) return -1;
-  const struct fingerprint a = sources_fingerprint(x->side[0].sources, 0),
-                           b = sources_fingerprint(x->side[1].sources, 0);
-  x->same_file = a.ino == b.ino && a.dev == b.dev;
   x->d.read = read_onnx;
   x->d.ctx = x;
   for (uint32_t s = 0; s < DIFF_SIDES; s++)

@@ -62,7 +62,6 @@ struct diffing {
   struct arena arena;
   enum diffing_weights weights;
   double began;
-  bool same_file;     // both names are one file
   bool trusts;        // --trust-manifests
   const char *unread; // why weights were not compared, or NULL
   struct contrast_stats stats;

@@ -216,7 +216,7 @@ dim_id dims_quotient(struct dims *d, enum dims_kind kind, dim_id a, dim_id b,
   return add_atom(d, row, hash);
 }
 
-static int by_id(const void *a, const void *b) {
+int dims_by_id(const void *a, const void *b) {
   const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
   return (x > y) - (x < y);
 }
@@ -224,7 +224,7 @@ static int by_id(const void *a, const void *b) {
 // At least two members, all different; they are sorted.
 dim_id dims_choice(struct dims *d, enum dims_kind kind, dim_id *members, uint32_t n) {
   if (n > DIMS_MEMBERS) return NO_ID;
-  qsort(members, n, sizeof *members, by_id);
+  qsort(members, n, sizeof *members, dims_by_id);
   uint32_t hash = hash_pair(kind, n, 0), id;
   for (uint32_t i = 0; i < n; i++)
     hash = dims_mix(hash, members[i]);
@@ -364,48 +364,24 @@ dim_id dims_do(struct dims *d, enum dims_op op, dim_id a, dim_id b) {
   return op < DIMS_EQUAL && d->united ? dims_find(d, result) : result;
 }
 
-dim_id dims_add(struct dims *d, dim_id a, dim_id b) {
-  return dims_do(d, DIMS_ADD, a, b);
-}
-
-dim_id dims_sub(struct dims *d, dim_id a, dim_id b) {
-  return dims_do(d, DIMS_SUB, a, b);
-}
-
-dim_id dims_mul(struct dims *d, dim_id a, dim_id b) {
-  return dims_do(d, DIMS_MUL, a, b);
-}
+// An operation by its name.
+#define OPERATION(name, op)                                                                        \
+  dim_id name(struct dims *d, dim_id a, dim_id b) {                                                \
+    return dims_do(d, op, a, b);                                                                   \
+  }
+OPERATION(dims_add, DIMS_ADD)
+OPERATION(dims_sub, DIMS_SUB)
+OPERATION(dims_mul, DIMS_MUL)
+OPERATION(dims_max, DIMS_MAX)
+OPERATION(dims_min, DIMS_MIN)
+OPERATION(dims_floor_div, DIMS_FLOOR_DIV)
+OPERATION(dims_ceil_div, DIMS_CEIL_DIV)
+OPERATION(dims_trunc_div, DIMS_TRUNC_DIV)
+OPERATION(dims_exact_div, DIMS_EXACT_DIV)
+OPERATION(dims_mod, DIMS_MOD)
 
 dim_id dims_neg(struct dims *d, dim_id a) {
   return dims_do(d, DIMS_SUB, dims_number(d, 0), a);
-}
-
-dim_id dims_max(struct dims *d, dim_id a, dim_id b) {
-  return dims_do(d, DIMS_MAX, a, b);
-}
-
-dim_id dims_min(struct dims *d, dim_id a, dim_id b) {
-  return dims_do(d, DIMS_MIN, a, b);
-}
-
-dim_id dims_floor_div(struct dims *d, dim_id a, dim_id b) {
-  return dims_do(d, DIMS_FLOOR_DIV, a, b);
-}
-
-dim_id dims_ceil_div(struct dims *d, dim_id a, dim_id b) {
-  return dims_do(d, DIMS_CEIL_DIV, a, b);
-}
-
-dim_id dims_trunc_div(struct dims *d, dim_id a, dim_id b) {
-  return dims_do(d, DIMS_TRUNC_DIV, a, b);
-}
-
-dim_id dims_exact_div(struct dims *d, dim_id a, dim_id b) {
-  return dims_do(d, DIMS_EXACT_DIV, a, b);
-}
-
-dim_id dims_mod(struct dims *d, dim_id a, dim_id b) {
-  return dims_do(d, DIMS_MOD, a, b);
 }
 
 enum dims_answer dims_equal(struct dims *d, dim_id a, dim_id b) {

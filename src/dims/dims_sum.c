@@ -13,7 +13,8 @@ enum { SETTLE_MOST = 32, DIVIDE_MOST = 128 }; // steps
 
 // ---- products --------------------------------------------------------------------------------------
 
-int dims_order(const struct dims *d, uint32_t p, uint32_t q) {
+// Descending: a product of more atoms first, then one whose atoms are older.
+static int order_of(const struct dims *d, uint32_t p, uint32_t q) {
   const struct dims_product *x = &d->products[p], *y = &d->products[q];
   if (p == q) return 0;
   if (x->n != y->n) return x->n > y->n ? -1 : 1;
@@ -24,7 +25,8 @@ int dims_order(const struct dims *d, uint32_t p, uint32_t q) {
   return 0;
 }
 
-uint32_t dims_product_mul(struct dims *d, uint32_t p, uint32_t q) {
+// NO_ID: too many factors.
+static uint32_t product_mul(struct dims *d, uint32_t p, uint32_t q) {
   const struct dims_product x = d->products[p], y = d->products[q];
   uint32_t all[2 * DIMS_FACTORS], n = 0, i = 0, j = 0;
   if (p == 0) return q;
@@ -78,7 +80,7 @@ static bool merge(const struct dims *d, const struct dims_sum *s, const struct d
   while (i < s->n || j < x->n) {
     const int order = i == s->n   ? 1
                       : j == x->n ? -1
-                                  : dims_order(d, s->of[i].product, x->of[j].product);
+                                  : order_of(d, s->of[i].product, x->of[j].product);
     struct dims_term t = order <= 0 ? s->of[i++] : x->of[j++];
     if (order == 0 && __builtin_add_overflow(t.coefficient, x->of[j++].coefficient, &t.coefficient))
       return false;
@@ -94,7 +96,7 @@ static bool multiply(struct dims *d, int64_t factor, uint32_t product, const str
                      struct dims_sum *out) {
   dims_sum_number(out, 0);
   for (uint32_t i = 0; i < x->n; i++) {
-    const uint32_t p = dims_product_mul(d, x->of[i].product, product);
+    const uint32_t p = product_mul(d, x->of[i].product, product);
     struct dims_term *t = &out->of[out->n++];
     t->product = p;
     if (p == NO_ID || __builtin_mul_overflow(x->of[i].coefficient, factor, &t->coefficient))

@@ -31,11 +31,6 @@ static bool is_choice(const struct dims_atom *a) {
   return a->kind == DIMS_MOST_OF || a->kind == DIMS_LEAST_OF;
 }
 
-static int by_id(const void *a, const void *b) {
-  const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-  return (x > y) - (x < y);
-}
-
 // As often as they occur.
 static void collect(const struct dims *d, dim_id e, uint64_t symbols, struct dims_walk *w) {
   w->n = 0;
@@ -54,7 +49,7 @@ static void collect(const struct dims *d, dim_id e, uint64_t symbols, struct dim
 
 static void in_order(struct dims_walk *w) {
   uint32_t kept = 0;
-  qsort(w->atoms, w->n, sizeof *w->atoms, by_id);
+  qsort(w->atoms, w->n, sizeof *w->atoms, dims_by_id);
   for (uint32_t i = 0; i < w->n; i++)
     if (i == 0 || w->atoms[i] != w->atoms[i - 1]) w->atoms[kept++] = w->atoms[i];
   w->n = kept;
@@ -67,7 +62,7 @@ void dims_walk(const struct dims *d, dim_id e, uint64_t symbols, struct dims_wal
 
 // The place of an atom in the walk; NO_ID: it is not there.
 static uint32_t place_of(const struct dims_walk *w, uint32_t atom) {
-  const uint32_t *at = bsearch(&atom, w->atoms, w->n, sizeof *w->atoms, by_id);
+  const uint32_t *at = bsearch(&atom, w->atoms, w->n, sizeof *w->atoms, dims_by_id);
   return at ? (uint32_t)(at - w->atoms) : NO_ID;
 }
 
@@ -112,6 +107,14 @@ static bool value_of_atom(const struct dims *d, uint32_t atom, const struct dims
   return true;
 }
 
+// The number of the binding of an atom's symbol; n: it has none.
+static uint32_t binding_of(const struct dims_atom *a, const struct dims_binding *of, uint32_t n) {
+  uint32_t k = 0;
+  while (k < n && of[k].symbol != a->alone)
+    k++;
+  return k;
+}
+
 bool dims_value(struct dims *d, dim_id e, const struct dims_binding *of, uint32_t n,
                 int64_t *value) {
   struct dims_walk w;
@@ -120,9 +123,7 @@ bool dims_value(struct dims *d, dim_id e, const struct dims_binding *of, uint32_
   dims_walk(d, e, UINT64_MAX, &w);
   for (uint32_t i = 0; i < w.n; i++) {
     const struct dims_atom *a = &d->atoms[w.atoms[i]];
-    uint32_t k = 0;
-    while (k < n && of[k].symbol != a->alone)
-      k++;
+    const uint32_t k = binding_of(a, of, n);
     if (k < n)
       values[i] = of[k].value;
     else if (!(is_quotient(a) || is_choice(a)) ||
@@ -138,10 +139,7 @@ dim_id dims_unbound(struct dims *d, dim_id e, const struct dims_binding *of, uin
   dims_walk(d, e, UINT64_MAX, &w);
   for (uint32_t i = 0; i < w.n; i++) {
     const struct dims_atom *a = &d->atoms[w.atoms[i]];
-    uint32_t k = 0;
-    while (k < n && of[k].symbol != a->alone)
-      k++;
-    if (k == n && !is_quotient(a) && !is_choice(a)) return a->alone;
+    if (binding_of(a, of, n) == n && !is_quotient(a) && !is_choice(a)) return a->alone;
   }
   return NO_ID;
 }

@@ -1,8 +1,61 @@
 #include "member.h"
 
+#include "effort.h"
 #include "machine.h"
-#include "scheduler.h"
-#include "shards.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <stdlib.h>
+
+// ---- the scheduler -------------------------------------------------------------------------------
+
+struct scheduler_says {
+  const char *name;      // "Slurm"; NULL: no scheduler started us
+  const char *variable;  // that has the index
+  uint32_t index, count; // count 0: it does not say
+};
+
+static const struct row {
+  const char *name, *index, *first, *last, *step, *count;
+} rows[] = {
+#define SCHEDULER(name, index, first, last, step, count) {name, index, first, last, step, count},
+#include "schedulers.def"
+#undef SCHEDULER
+};
+
+static bool number(const char *text, uint32_t *x) {
+  char *end;
+  if (!text || !isdigit((unsigned char)text[0])) return false;
+  const unsigned long long n = strtoull(text, &end, 10);
+  *x = (uint32_t)n;
+  return *end == '\0' && n < UINT32_MAX;
+}
+
+static bool variable(const char *name, uint32_t *x) {
+  if (name && name[0] == '=') return number(name + 1, x);
+  return name && number(getenv(name), x);
+}
+
+static bool take(const struct row *r, struct scheduler_says *says) {
+  uint32_t id, first = 0, last, step = 1, count = 0;
+  if (!variable(r->index, &id)) return false;
+  (void)variable(r->first, &first);
+  if (id < first) return false;
+  if (!variable(r->step, &step) || step == 0) step = 1;
+  if (!variable(r->count, &count) && variable(r->last, &last) && last >= first)
+    count = (last - first) / step + 1;
+  *says = (struct scheduler_says){
+      .name = r->name, .variable = r->index, .index = (id - first) / step, .count = count};
+  return true;
+}
+
+// By the environment (schedulers.def). A variable that is no number is as none: some schedulers set them so outside of arrays.
+static struct scheduler_says scheduler_look(void) {
+  struct scheduler_says says = {.name = NULL};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    if (take(&rows[i], &says)) return says;
+  return says;
+}
 
 static int which(const struct member_request *r, const struct staging_joined *j,
                  struct member *part, struct err *err) {
@@ -29,6 +82,38 @@ static int which(const struct member_request *r, const struct staging_joined *j,
   return err_hint(err, "--index and --count replace the scheduler's numbers");
 }
 
+// ---- the units -----------------------------------------------------------------------------------
+
+// A unit belongs to the shard in whose part of all work its middle lies. Neighbours stay together, since what was found
+// out about a weight in one unit is wanted in the next.
+//
+//   work    0 ──────┬──────┬──────┬────── total        count = 4
+//   units   │  0  │   1   │ 2 │   3    │
+//   shard      0      1     2     3
+// All shards together are all units, each once; some are empty where there are few units.
+static void share_units(const struct plan *p, uint32_t index, uint32_t count, uint32_t *first,
+                        uint32_t *end) {
+  assert(index < count);
+  struct arena a = {0};
+  const struct effort e = effort_of_plan(p, &a);
+  const uint32_t n = plan_unit_count(p);
+  const double total = effort_total(&e);
+  double before = 0;
+  *first = *end = 0;
+  for (uint32_t i = 0; i < n; i++) {
+    const struct plan_unit unit = plan_unit_at(p, i);
+    const double work = effort_between(&e, unit.output, unit.off, unit.len);
+    const double share = total > 0 ? (before + work / 2) / total : 0;
+    const uint32_t of = (uint32_t)(share * count);
+    before += work;
+    if (of < index) *first = i + 1;
+    if (of <= index) *end = i + 1;
+  }
+  if (index + 1 == count) *end = n; // whatever rounding says
+  if (*first > *end) *first = *end;
+  arena_free(&a);
+}
+
 static uint32_t recorded(const struct staging *st, const struct member *part) {
   uint32_t n = 0;
   for (uint32_t i = part->first; i < part->end; i++)
@@ -46,7 +131,7 @@ int member_make(const struct member_request *r, struct planned *x, struct member
       planned_open_sources(x, r->source_folder, err))
     return -1;
   c.sources = x->sources;
-  shards_of_plan(&j->plan, part->index, part->count, &part->first, &part->end);
+  share_units(&j->plan, part->index, part->count, &part->first, &part->end);
   uint8_t *leave = arena_alloc(&x->arena, j->st.n_units + 1);
   for (uint32_t i = 0; i < j->st.n_units; i++)
     leave[i] = i < part->first || i >= part->end;

@@ -10,6 +10,7 @@
 #include "gzip_guess.h"
 #include "load.h"
 #include "unfinished.h"
+#include "varint.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,21 +20,10 @@
 // ModelProto's string fields 2 and 3, at most this much of each place is looked at.
 enum { TAG_PRODUCER_NAME = 2 << 3 | 2, TAG_PRODUCER_VERSION = 3 << 3 | 2, LOOK_BYTES = 4096 };
 
-static bool take_varint(struct span *s, uint64_t *out) {
-  *out = 0;
-  for (unsigned shift = 0; shift < 64 && s->n > 0; shift += 7) {
-    uint8_t b = *s->at;
-    *s = span_of(s->at + 1, s->n - 1);
-    *out |= (uint64_t)(b & 0x7f) << shift;
-    if (b < 0x80) return true;
-  }
-  return false;
-}
-
 // Steps over fields (framing was checked by load) and keeps the two that are looked for.
 static void look_at_fields(struct inspect *in, struct span s) {
   uint64_t tag, n;
-  while (take_varint(&s, &tag) && take_varint(&s, &n)) {
+  while (varint_take(&s, &tag) && varint_take(&s, &n)) {
     if ((tag & 7) == 0) continue; // a varint field: n was its value
     if ((tag & 7) != 2 || n > s.n) return;
     char *text = arena_string(&in->arena, span_of(s.at, (size_t)n));

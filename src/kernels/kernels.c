@@ -61,13 +61,14 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 struct kernels_table kernels_choose(uint32_t features) {
   struct kernels_table t = {0};
-#define KERNEL(family, variant, needs)                                                             \
+#define TAKE(variant, result, name, parameters) t.name = name##_##variant;
+#define KERNELS(family, variant, needs)                                                            \
   if ((features & (uint32_t)(needs)) == (uint32_t)(needs)) {                                       \
-    t.family = family##_##variant;                                                                 \
-    t.isa = #variant;                                                                              \
+    KERNELS_##family(TAKE, variant) t.isa = #variant;                                              \
   }
 #include "kernels.def"
-#undef KERNEL
+#undef KERNELS
+#undef TAKE
   return t;
 }
 

@@ -46,16 +46,10 @@ void model_trim(struct model *m) {
 
 // piece_counts holds (tensor id, count) pairs in id order.
 static uint32_t long_piece_count(const struct model *m, uint32_t tensor) {
-  uint32_t lo = 0, hi = m->n_piece_counts / 2;
-  while (lo < hi) {
-    uint32_t mid = lo + (hi - lo) / 2;
-    if (m->piece_counts[2 * mid] < tensor)
-      lo = mid + 1;
-    else
-      hi = mid;
-  }
-  assert(2 * lo < m->n_piece_counts && m->piece_counts[2 * lo] == tensor);
-  return m->piece_counts[2 * lo + 1];
+  uint32_t i;
+  BISECT(i, m->n_piece_counts / 2, m->piece_counts[2 * i] < tensor);
+  assert(2 * i < m->n_piece_counts && m->piece_counts[2 * i] == tensor);
+  return m->piece_counts[2 * i + 1];
 }
 
 const struct piece *model_pieces(const struct model *m, uint32_t tensor, uint32_t *count) {
@@ -96,20 +90,14 @@ struct extent model_tensor_holder(const struct model *m, uint32_t tensor, enum e
 
 const struct model_kept_field *model_kept_fields(const struct model *m, enum kept_of of,
                                                  uint32_t id, uint32_t *count) {
-  uint32_t lo = 0, hi = m->n_kept_fields;
-  while (lo < hi) {
-    uint32_t mid = lo + (hi - lo) / 2;
-    const struct model_kept_field *f = &m->kept_fields[mid];
-    if (f->of < of || (f->of == of && f->id < id))
-      lo = mid + 1;
-    else
-      hi = mid;
-  }
-  uint32_t end = lo;
-  while (end < m->n_kept_fields && m->kept_fields[end].of == of && m->kept_fields[end].id == id)
+  const struct model_kept_field *f = m->kept_fields;
+  uint32_t first;
+  BISECT(first, m->n_kept_fields, f[first].of < of || (f[first].of == of && f[first].id < id));
+  uint32_t end = first;
+  while (end < m->n_kept_fields && f[end].of == of && f[end].id == id)
     end++;
-  *count = end - lo;
-  return *count ? m->kept_fields + lo : NULL;
+  *count = end - first;
+  return *count ? f + first : NULL;
 }
 
 bool model_small_value(const struct model *m, uint32_t tensor, struct span *out) {

@@ -8,18 +8,15 @@
 // Enclosing graphs have lower ids than the graphs in them, so one walk is enough.
 #include "model_live.h"
 
+static bool begins_by(const struct model_graph *g, uint64_t off) {
+  return g->src.len > 0 && g->src.off <= off;
+}
+
 // Loaded functions lie in the file in the order of their rows; those that edits made follow.
 uint32_t model_live_function(const struct model *m, const struct model_attr *attr) {
-  uint32_t low = 0, high = m->n_functions;
-  while (low < high) {
-    uint32_t middle = low + (high - low) / 2;
-    struct place src = m->graphs[m->functions[middle].graph].src;
-    if (src.len > 0 && src.off <= attr->src.off)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low > 0 ? low - 1 : NO_ID;
+  uint32_t i;
+  BISECT(i, m->n_functions, begins_by(&m->graphs[m->functions[i].graph], attr->src.off));
+  return i > 0 ? i - 1 : NO_ID;
 }
 
 static bool function_live(const struct model *m, uint32_t function) {
@@ -31,7 +28,7 @@ bool model_live_node(const struct model *m, const bool *graphs, uint32_t node) {
   return !(n->flags & NODE_DEAD) && graphs[n->graph];
 }
 
-bool model_live_attr(const struct model *m, const bool *graphs, uint32_t attr) {
+static bool attr_live(const struct model *m, const bool *graphs, uint32_t attr) {
   const struct model_attr *a = &m->attrs[attr];
   if (a->flags & ATTR_DEAD) return false;
   if (a->node != NO_ID) return model_live_node(m, graphs, a->node);
@@ -42,7 +39,7 @@ bool model_live_attr(const struct model *m, const bool *graphs, uint32_t attr) {
 bool model_live_tensor(const struct model *m, const bool *graphs, uint32_t tensor) {
   const struct model_tensor *t = &m->tensors[tensor];
   if (t->flags & TENSOR_DEAD) return false;
-  if (t->home == HOME_ATTRIBUTE && t->owner != NO_ID) return model_live_attr(m, graphs, t->owner);
+  if (t->home == HOME_ATTRIBUTE && t->owner != NO_ID) return attr_live(m, graphs, t->owner);
   return t->graph == NO_ID || graphs[t->graph];
 }
 
@@ -51,7 +48,7 @@ const bool *model_live_graphs(const struct model *m, struct arena *a) {
   for (uint32_t i = 0; i < m->n_graphs; i++) {
     const struct model_graph *g = &m->graphs[i];
     if (g->kind == GRAPH_SUB)
-      live[i] = g->owner != NO_ID && model_live_attr(m, live, g->owner);
+      live[i] = g->owner != NO_ID && attr_live(m, live, g->owner);
     else
       live[i] = g->kind != GRAPH_FUNCTION || function_live(m, g->owner);
   }

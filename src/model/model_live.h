@@ -11,7 +11,6 @@ uint32_t model_live_function(const struct model *m, const struct model_attr *att
 // Per graph: does it hang in the model? In *a, valid until the next edit. The others take it.
 const bool *model_live_graphs(const struct model *m, struct arena *a);
 bool model_live_node(const struct model *m, const bool *graphs, uint32_t node);
-bool model_live_attr(const struct model *m, const bool *graphs, uint32_t attr);
 bool model_live_tensor(const struct model *m, const bool *graphs, uint32_t tensor);
 
 #endif

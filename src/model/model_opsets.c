@@ -77,8 +77,7 @@ static int64_t version_in_long(const struct model *m, uint32_t first, uint32_t n
 
 int64_t model_opset_version(const struct model *m, uint32_t graph, struct span domain) {
   if (is_default_domain(domain)) domain.n = 0;
-  while (m->graphs[graph].parent != NO_ID)
-    graph = m->graphs[graph].parent;
+  graph = model_root_graph(m, graph);
   uint32_t first = 0, n = m->n_model_opsets;
   if (m->graphs[graph].kind == GRAPH_FUNCTION) {
     const struct model_function *f = &m->functions[m->graphs[graph].owner];

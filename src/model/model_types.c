@@ -135,7 +135,3 @@ void model_types_found(struct model_types *t, const struct model *m, uint32_t va
   if (!is_noted(t, value)) before = (struct model_type){.dtype = before.dtype};
   note(t, m, value, type, before);
 }
-
-void model_types_forget(struct model_types *t, uint32_t value) {
-  if (value < t->n_of) t->of[value] = 0;
-}

@@ -51,7 +51,5 @@ void model_types_note(struct model_types *t, const struct model *m, uint32_t val
 // The same of what inference found, which has looked at the declarations: of these only the dtype counts.
 void model_types_found(struct model_types *t, const struct model *m, uint32_t value,
                        const struct model_type *type);
-// Forgets what was noted of a value.
-void model_types_forget(struct model_types *t, uint32_t value);
 
 #endif

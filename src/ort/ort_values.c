@@ -8,6 +8,8 @@
 // told so and nothing of it is read.
 #include "ort_values.h"
 
+#include "again.h"
+
 #include <errno.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -28,14 +30,20 @@ static struct ort_value *keep(struct ort_held *h, struct ort_value *value) {
   return value;
 }
 
-static int give_copy(const struct ort *o, const struct frame_array *x, struct ort_held *h,
-                     struct ort_value **out, struct ort_failure *f) {
-  void *at = NULL;
+static int make_tensor(const struct ort *o, const struct frame_array *x, struct ort_held *h,
+                       struct ort_value **out, struct ort_failure *f) {
   if (ort_check(
           o, o->CreateTensorAsOrtValue(o->allocator, x->dims, x->rank, ort_number(x->dtype), out),
           f) < 0)
     return -1;
   keep(h, *out);
+  return 0;
+}
+
+static int give_copy(const struct ort *o, const struct frame_array *x, struct ort_held *h,
+                     struct ort_value **out, struct ort_failure *f) {
+  void *at = NULL;
+  if (make_tensor(o, x, h, out, f) < 0) return -1;
   if (x->bytes.n == 0) return 0;
   if (ort_check(o, o->GetTensorMutableData(*out, &at), f) < 0) return -1;
   memcpy(at, x->bytes.at, x->bytes.n);
@@ -44,11 +52,7 @@ static int give_copy(const struct ort *o, const struct frame_array *x, struct or
 
 static int give_strings(const struct ort *o, const struct frame_array *x, struct ort_held *h,
                         struct ort_value **out, struct ort_failure *f) {
-  if (ort_check(
-          o, o->CreateTensorAsOrtValue(o->allocator, x->dims, x->rank, ort_number(x->dtype), out),
-          f) < 0)
-    return -1;
-  keep(h, *out);
+  if (make_tensor(o, x, h, out, f) < 0) return -1;
   for (uint64_t i = 0; i < x->n_strings; i++) {
     const struct span s = x->strings[i];
     char *at = NULL;
@@ -182,16 +186,9 @@ static int write_file(struct ort_results *r, const uint8_t *at, uint64_t n, stru
   out->place = FRAME_FILE;
   out->offset = r->offset;
   out->length = n;
-  for (uint64_t done = 0; done < n;) {
-    const ssize_t put =
-        pwrite(r->files->outputs, at + done, (size_t)(n - done), (off_t)(r->offset + done));
-    if (put < 0 && errno == EINTR) continue;
-    if (put <= 0)
-      return ort_fail(
-          f, FRAME_NO_ROOM, "output '%s' (%s) cannot be written to the scratch file: %s",
-          quote_str(out->name).s, quote_bytes(n).s, err_errno_words(put < 0 ? errno : ENOSPC));
-    done += (uint64_t)put;
-  }
+  if (again_pwrite_all(r->files->outputs, at, (size_t)n, r->offset))
+    return ort_fail(f, FRAME_NO_ROOM, "output '%s' (%s) cannot be written to the scratch file: %s",
+                    quote_str(out->name).s, quote_bytes(n).s, err_errno_words(errno));
   r->offset = round_up(r->offset + n, 64);
   return 0;
 }

@@ -205,15 +205,9 @@ static void walk_function_io(struct emission *e, struct rope *to, struct walk *w
 
 // The first of the defaults that lies at or behind `off`.
 uint32_t emit_first_default(const struct emission *e, uint64_t off) {
-  uint32_t low = 0, high = e->n_defaults;
-  while (low < high) {
-    uint32_t middle = low + (high - low) / 2;
-    if (e->m->attrs[e->defaults[middle]].src.off < off)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low;
+  uint32_t i;
+  BISECT(i, e->n_defaults, e->m->attrs[e->defaults[i]].src.off < off);
+  return i;
 }
 
 // Defaults of a function's attributes: a run of attributes that hang on no node.

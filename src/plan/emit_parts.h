@@ -1,9 +1,10 @@
-// What emit.c, emit_tensor.c and plan_parts.c say to each other.
+// The model as edited -> the bytes of its .onnx, as a rope; and what emit.c, emit_tensor.c and plan_parts.c say to each other.
 #ifndef WEIR_EMIT_PARTS_H
 #define WEIR_EMIT_PARTS_H
 
-#include "emit.h"
 #include "onnx_fields.h"
+#include "placement.h"
+#include "rope.h"
 
 struct emission {
   struct rope_pool *pool;
@@ -48,5 +49,8 @@ uint32_t emit_next_made(const struct emission *e, uint32_t tensor);
 // Place in e->defaults of the first that lies at or behind `off`.
 uint32_t emit_first_default(const struct emission *e, uint64_t off);
 struct rope emit_graph_body(struct emission *e, uint32_t graph);
+
+// The whole ModelProto. What no edit and no placement touched is a copy of its source bytes.
+struct rope emit_model(struct rope_pool *pool, const struct model *m, const struct placement *x);
 
 #endif

@@ -6,7 +6,7 @@
 // Literals are packed in output order at the end, so that neighbours become one segment.
 #include "plan.h"
 
-#include "emit.h"
+#include "emit_parts.h"
 #include "placement.h"
 #include "rope.h"
 
@@ -186,16 +186,10 @@ static uint32_t list_stretches(const struct plan *p, struct stretch *list) {
 
 static const struct stretch *find_stretch(const struct stretch *list, uint32_t n,
                                           struct extent at) {
-  uint32_t lo = 0, hi = n;
-  while (lo < hi) {
-    uint32_t mid = lo + (hi - lo) / 2;
-    if (list[mid].from <= at.off)
-      lo = mid + 1;
-    else
-      hi = mid;
-  }
-  if (lo == 0) return NULL;
-  const struct stretch *s = &list[lo - 1];
+  uint32_t i;
+  BISECT(i, n, list[i].from <= at.off);
+  if (i == 0) return NULL;
+  const struct stretch *s = &list[i - 1];
   return range_fits(at.off - s->from, at.len, s->len) ? s : NULL;
 }
 

@@ -500,11 +500,6 @@ static struct rope emit_part(struct plan_parts *p) {
 
 // ---- segments ----------------------------------------------------------------------------------
 
-static void close_output(struct plan *plan, uint32_t first, const char *name, uint64_t size) {
-  *TABLE_PUSH(plan, outputs) = (struct plan_output){
-      .name = name, .size = size, .first_segment = first, .n_segments = plan->n_segments - first};
-}
-
 static void add_data(struct plan_parts *p) {
   struct plan *plan = &p->plan;
   const uint32_t first = plan->n_segments;
@@ -518,20 +513,7 @@ static void add_data(struct plan_parts *p) {
         .off = off, .len = bytes, .ref = p->x.recipe[tensor], .kind = SEGMENT_RECIPE};
     end = off + bytes;
   }
-  if (end > 0) close_output(plan, first, p->data_name, end);
-}
-
-static void add_onnx(struct plan_parts *p, struct rope body, const char *name) {
-  struct plan *plan = &p->plan;
-  const uint32_t first = plan->n_segments;
-  uint64_t off = 0;
-  for (uint32_t i = body.first; i != NO_ID; i = p->pool.parts[i].next) {
-    const struct rope_part *part = &p->pool.parts[i];
-    *TABLE_PUSH(plan, segments) = (struct segment){
-        .off = off, .len = part->len, .at = part->at, .ref = part->ref, .kind = part->kind};
-    off += part->len;
-  }
-  close_output(plan, first, name, off);
+  if (end > 0) rope_end_output(plan, first, p->data_name, end);
 }
 
 int plan_parts_end(struct plan_parts *p, const char *name, const struct plan **plan,
@@ -550,7 +532,7 @@ int plan_parts_end(struct plan_parts *p, const char *name, const struct plan **p
     return err_set(err, ERR_FAIL, "it has %lu bytes without its constants; the limit is %lu",
                    body.len, ONNX_MAX_BYTES);
   add_data(p);
-  add_onnx(p, body, name);
+  rope_output(&p->pool, name, body);
   *plan = &p->plan;
   return 0;
 }

@@ -3,7 +3,7 @@
 // has (other forms of bytes, what edits made) is laid out in a file of the plan.
 #include "plan_refer.h"
 
-#include "emit.h"
+#include "emit_parts.h"
 #include "placement.h"
 #include "rope.h"
 
@@ -65,24 +65,6 @@ static void lay_out(struct referring *f, struct arena *a) {
   }
 }
 
-static void add_output(struct plan *p, const char *name, uint32_t first, uint64_t size) {
-  *TABLE_PUSH(p, outputs) = (struct plan_output){
-      .name = name, .size = size, .first_segment = first, .n_segments = p->n_segments - first};
-}
-
-static void add_onnx(struct referring *f, struct rope body) {
-  struct plan *p = f->p;
-  const uint32_t first = p->n_segments;
-  uint64_t off = 0;
-  for (uint32_t i = body.first; i != NO_ID; i = f->pool.parts[i].next) {
-    const struct rope_part *part = &f->pool.parts[i];
-    *TABLE_PUSH(p, segments) = (struct segment){
-        .off = off, .len = part->len, .at = part->at, .ref = part->ref, .kind = part->kind};
-    off += part->len;
-  }
-  add_output(p, f->how->onnx_name, first, off);
-}
-
 int plan_refer_build(struct plan *p, const struct model *m, struct recipes *r,
                      const struct plan_refer *how, struct err *err) {
   const struct plan_layout layout = {
@@ -94,9 +76,9 @@ int plan_refer_build(struct plan *p, const struct model *m, struct recipes *r,
   int rc = placement_decide(&f.x, p, m, &layout, true, err);
   if (rc == 0) {
     lay_out(&f, &a);
-    if (f.end > 0) add_output(p, how->data_name, 0, f.end);
+    if (f.end > 0) rope_end_output(p, 0, how->data_name, f.end);
     const struct rope body = emit_model(&f.pool, m, &f.x);
-    add_onnx(&f, body);
+    rope_output(&f.pool, how->onnx_name, body);
     if (body.len > ONNX_MAX_BYTES)
       rc = err_set(err, ERR_FAIL,
                    "the model has %lu bytes without its weights, more than ONNX Runtime can read",

@@ -155,3 +155,21 @@ void rope_message_field(struct rope_pool *pool, struct rope *to, uint32_t field,
   pool->n_parts--;
   add_part(pool, to, part);
 }
+
+void rope_end_output(struct plan *plan, uint32_t first, const char *name, uint64_t size) {
+  *TABLE_PUSH(plan, outputs) = (struct plan_output){
+      .name = name, .size = size, .first_segment = first, .n_segments = plan->n_segments - first};
+}
+
+void rope_output(struct rope_pool *pool, const char *name, struct rope body) {
+  struct plan *plan = pool->plan;
+  const uint32_t first = plan->n_segments;
+  uint64_t off = 0;
+  for (uint32_t i = body.first; i != NO_ID; i = pool->parts[i].next) {
+    const struct rope_part *part = &pool->parts[i];
+    *TABLE_PUSH(plan, segments) = (struct segment){
+        .off = off, .len = part->len, .at = part->at, .ref = part->ref, .kind = part->kind};
+    off += part->len;
+  }
+  rope_end_output(plan, first, name, off);
+}

@@ -47,4 +47,9 @@ void rope_fixed32_field(struct rope_pool *pool, struct rope *to, uint32_t field,
 void rope_bytes_field(struct rope_pool *pool, struct rope *to, uint32_t field, struct span bytes);
 void rope_message_field(struct rope_pool *pool, struct rope *to, uint32_t field, struct rope body);
 
+// The plan's next output, of its segments from `first` on.
+void rope_end_output(struct plan *plan, uint32_t first, const char *name, uint64_t size);
+// One that is these bytes.
+void rope_output(struct rope_pool *pool, const char *name, struct rope body);
+
 #endif

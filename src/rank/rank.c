@@ -12,7 +12,6 @@
 // Files are opened once more: the companion of RANGES is no source of the run for being looked at here.
 #include "rank.h"
 
-#include "second_moments.h"
 #include "matmulnbits.h"
 #include "measure_weighed.h"
 #include "weighings.h"

@@ -10,7 +10,6 @@
 #include "recorded.h"
 #include "version_number.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 enum { WORDS_MAX = 4096 };

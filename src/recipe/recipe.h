@@ -285,7 +285,7 @@ struct recipe_statistics recipe_statistics_of(const struct recipes *r, uint32_t 
 // product of all matrices has the least error. means: of the magnitudes of what they are multiplied with, float32
 // [K]; errors are those of at most RECIPE_AWQ_COLUMNS columns of a matrix, as far apart as can be.
 enum { RECIPE_AWQ_COLUMNS = 512, RECIPE_AWQ_WAYS = 20 };
-// seen: how many rows the second moments are sums over. Above 0, moments of few rows count as less certain (eval_moments.h),
+// seen: how many rows the second moments are sums over. Above 0, moments of few rows count as less certain (eval_moments.c),
 // and scales are not taken if one of the matrices has a larger error with them than with scales of 1.
 struct recipe_awq {
   uint32_t means, gram;

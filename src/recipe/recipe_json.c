@@ -1,5 +1,3 @@
-// Recipes as text and back.
-//
 //   {"transpose":3,"perm":[1,0]}       row form of a plan: operands are earlier rows
 //    │           │ └ members, in the order of the kind's row in kinds.def
 //    │           └ what the kind holds: operands, pieces or elements

@@ -378,7 +378,8 @@ static struct recipe_quantization quantization(const int64_t numbers[12]) {
                                       .seen = (uint64_t)numbers[10]};
 }
 
-static int row_fits(const struct recipes *r, const struct recipe_asked *x, struct err *err) {
+int recipe_quantize_row_fits(const struct recipes *r, const struct recipe_asked *x,
+                             struct err *err) {
   const struct recipe_quantization q = quantization(x->numbers);
   const enum recipe_part part = (enum recipe_part)x->numbers[6];
   const struct recipe *of = &r->rows[x->of[0]];
@@ -399,17 +400,12 @@ static int row_fits(const struct recipes *r, const struct recipe_asked *x, struc
                  quote_dims(recipe_dims(r, x->of[0]), of->rank).s, recipe_format_name(q.format));
 }
 
-int recipe_quantize_row_fits(const struct recipes *r, const struct recipe_asked *x,
-                             struct err *err) {
-  return row_fits(r, x, err);
-}
-
 int recipe_quantize_by_row_fits(const struct recipes *r, const struct recipe_asked *x,
                                 struct err *err) {
   if (x->n_of != 2 && x->n_of != 3)
     return recipe_rows_bad(err,
                            "is quantized by operands that are not a matrix and its statistics");
-  return row_fits(r, x, err);
+  return recipe_quantize_row_fits(r, x, err);
 }
 
 // Of FORMAT_LINEAR: the codes, by the two other parts.

@@ -26,7 +26,7 @@ struct verified_row {
   const char *fault;
   // Its passes store less or quantize, so that how much is lost may be a matter of taste.
   bool loses;
-  // A site that failed by the sums of int8 products that this processor cuts off (site_cuts.h);
+  // A site that failed by the sums of int8 products that this processor cuts off (verify_products_cut);
   // PASSED: with whole ones it did not.
   bool cut_off;
   // A site that failed by activations that an optimized session rounds (verify_rounded.h); PASSED:
@@ -82,7 +82,7 @@ struct verified {
   const char *lossy;
   bool lossy_more; // both are quantized: the last line says why
   uint64_t n_left; // sites that were left out (--sites, verify: off): they have no row
-  // Everything that no edit is about, compared with the source (verify_rest.h): how much differs, and the first in words.
+  // Everything that no edit is about, compared with the source (verify_rest.c): how much differs, and the first in words.
   struct {
     bool asked;
     uint64_t differs;

@@ -3,7 +3,6 @@
 #include "plain_file.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <stdio.h>
 
 static struct side_input *find(const struct side_inputs *g, const char *path,

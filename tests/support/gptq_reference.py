@@ -125,7 +125,7 @@ def scaled_rtn(w, s, bits, block, symmetric):
 
 
 def ridged(gram, rows):
-    """Second moments of few rows count as less certain, as eval_moments.h says."""
+    """Second moments of few rows count as less certain, as eval_moments.c says."""
     return gram + 0.3 * len(gram) / rows * np.diag(gram).mean() * np.eye(len(gram))
 
 

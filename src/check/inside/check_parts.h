@@ -50,7 +50,6 @@ struct check_edges {
   uint32_t (*at)[2]; // from, to
   size_t n, cap;
 };
-bool check_cycle(const struct check_edges *edges, uint32_t n, uint32_t cycle[8], uint32_t *length);
 
 // Where the nodes stand, and which uses come before what they use.
 struct check_order {

@@ -71,7 +71,7 @@ struct dims_term {
 struct dims_expression {
   struct dims_known known;
   int64_t constant;
-  uint32_t first; // in `terms`, by dims_order
+  uint32_t first; // in `terms`, by order_of (dims_sum.c)
   dim_id same; // one that it was joined with, on the way to the one that stands for all; or NO_ID
   uint32_t checked; // n_replaced when no symbol in it was replaced
   uint8_t n;
@@ -134,6 +134,7 @@ dim_id dims_symbol_named(const struct dims *d, struct span name);
 
 // All operations: takes what operands are known to be, remembers results.
 dim_id dims_do(struct dims *d, enum dims_op op, dim_id a, dim_id b);
+int dims_by_id(const void *a, const void *b); // ascending
 
 uint32_t dims_mix(uint32_t hash, uint64_t with);
 // The next row with that hash behind *at (begin with the hash itself); NO_ID: there is no more.
@@ -169,9 +170,6 @@ dim_id dims_sum_write(struct dims *d, struct dims_sum *s);
 bool dims_sum_divide(struct dims *d, const struct dims_sum *a, const struct dims_sum *b,
                      struct dims_sum *q);
 
-// Descending: a product of more atoms first, then one whose atoms are older.
-int dims_order(const struct dims *d, uint32_t p, uint32_t q);
-uint32_t dims_product_mul(struct dims *d, uint32_t p, uint32_t q); // NO_ID: too many factors
 uint32_t dims_product_div(struct dims *d, uint32_t p, uint32_t q); // NO_ID: q is not in p
 
 dim_id dims_make_sum(struct dims *d, enum dims_op op, dim_id a, dim_id b);

@@ -105,36 +105,23 @@ void kernels_affine_levels_f16(double *out, const float *in, size_t n,
 
 // ---- ranges ------------------------------------------------------------------------------------
 
-size_t affine_range_f32_portable(const float *in, size_t n, float *lo, float *hi) {
-  float least = *lo, most = *hi;
-  size_t bad = 0;
-  for (size_t i = 0; i < n; i++) {
-    const float x = in[i];
-    if (x - x != 0) { // NaN and infinities
-      bad++;
-      continue;
-    }
-    if (x < least) least = x;
-    if (x > most) most = x;
+// NaN and infinities are counted. -0 becomes 0: which of them was met first does not show.
+#define RANGE(name, real)                                                                          \
+  size_t name(const real *in, size_t n, real *lo, real *hi) {                                      \
+    real least = *lo, most = *hi;                                                                  \
+    size_t bad = 0;                                                                                \
+    for (size_t i = 0; i < n; i++) {                                                               \
+      const real x = in[i];                                                                        \
+      if (x - x != 0) {                                                                            \
+        bad++;                                                                                     \
+        continue;                                                                                  \
+      }                                                                                            \
+      if (x < least) least = x;                                                                    \
+      if (x > most) most = x;                                                                      \
+    }                                                                                              \
+    *lo = least + 0;                                                                               \
+    *hi = most + 0;                                                                                \
+    return bad;                                                                                    \
   }
-  *lo = least + 0; // -0 becomes 0: which of them was met first does not show
-  *hi = most + 0;
-  return bad;
-}
-
-size_t kernels_affine_range_f64(const double *in, size_t n, double *lo, double *hi) {
-  double least = *lo, most = *hi;
-  size_t bad = 0;
-  for (size_t i = 0; i < n; i++) {
-    const double x = in[i];
-    if (x - x != 0) {
-      bad++;
-      continue;
-    }
-    if (x < least) least = x;
-    if (x > most) most = x;
-  }
-  *lo = least + 0; // -0 becomes 0: which of them was met first does not show
-  *hi = most + 0;
-  return bad;
-}
+RANGE(affine_range_f32_portable, float)
+RANGE(kernels_affine_range_f64, double)

@@ -20,21 +20,11 @@
 // whole number unless the fraction was at least a half.
 #include "blocks.h"
 
+#include "float_bits.h"
+
 #include <float.h>
 #include <math.h>
 #include <string.h>
-
-static inline uint32_t bits_of(float x) {
-  uint32_t bits;
-  memcpy(&bits, &x, sizeof bits);
-  return bits;
-}
-
-static inline float float_of(uint32_t bits) {
-  float x;
-  memcpy(&x, &bits, sizeof x);
-  return x;
-}
 
 static inline float round_away(float x) {
   if (!(fabsf(x) < 0x1p23f)) return x;
@@ -170,8 +160,8 @@ void blocks_plain_sums(struct kernels_sums *sums, uint32_t largest) {
   sums->vv = plain(sums->vv);
   sums->ee = plain(sums->ee);
   sums->ve = plain(sums->ve);
-  if (largest > (bits_of(sums->max_error) & 0x7fffffff))
-    sums->max_error = largest > infinity ? NAN : float_of(largest);
+  if (largest > (f32_bits(sums->max_error) & 0x7fffffff))
+    sums->max_error = largest > infinity ? NAN : f32_of_bits(largest);
 }
 
 void blocks_count_nonfinite(struct kernels_sums *sums, const struct blocks_run *run) {
@@ -189,7 +179,7 @@ struct lanes {
 };
 
 static inline void add_element(struct lanes *l, size_t lane, float v, float e) {
-  uint32_t size = bits_of(e) & 0x7fffffff;
+  uint32_t size = f32_bits(e) & 0x7fffffff;
   if (size > l->largest) l->largest = size;
   if (l->wide) {
     l->wide_sums[VV][lane] += (double)v * (double)v;

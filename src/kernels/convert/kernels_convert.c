@@ -1,5 +1,3 @@
-// Conversions between number types.
-//
 // Every type has a carrier, a C type that holds it exactly; a conversion is at most three steps, of
 // which those that have nothing to do fall away:
 //
@@ -18,6 +16,7 @@
 // Pieces of CHUNK elements pass through buffers on the stack.
 #include "kernels_convert.h"
 
+#include "float_bits.h"
 #include "kernels.h"
 #include "minifloat.h"
 
@@ -195,11 +194,7 @@ static size_t floats_to_integers(void *out, const void *in, size_t n, enum carri
 // ---- doubles on the way to small floats --------------------------------------------------------
 
 static double with_last_bit(double x) {
-  uint64_t bits;
-  memcpy(&bits, &x, sizeof bits);
-  bits |= 1;
-  memcpy(&x, &bits, sizeof x);
-  return x;
+  return f64_of_bits(f64_bits(x) | 1);
 }
 
 // Bits past the 53 of a double are put together in its last one.

@@ -1,5 +1,3 @@
-// Floats of eight bits and fewer.
-//
 //                     sign exponent mantissa  bias  largest      NaN              infinity
 //   float8e4m3fn        1     4        3        7   0x7e 448     0x7f, 0xff       none
 //   float8e4m3fnuz      1     4        3        8   0x7f 240     0x80 (no -0)     none
@@ -18,8 +16,9 @@
 // neighbour: kernels_convert.c), and rounds once.
 #include "minifloat.h"
 
+#include "float_bits.h"
+
 #include <assert.h>
-#include <string.h>
 
 struct format {
   uint8_t exponent, mantissa, bias;
@@ -48,18 +47,6 @@ bool minifloat_is(enum dtype type) {
 
 // ---- to float ----------------------------------------------------------------------------------
 
-static inline float of_bits(uint32_t bits) {
-  float x;
-  memcpy(&x, &bits, sizeof x);
-  return x;
-}
-
-static inline uint32_t bits_of_float(float x) {
-  uint32_t bits;
-  memcpy(&bits, &x, sizeof bits);
-  return bits;
-}
-
 // A number is its significand, an integer, times the value of its last place. No branches: the
 // compiler makes vectors of the loop below.
 static inline uint32_t decode(uint32_t code, const struct format *f) {
@@ -68,7 +55,7 @@ static inline uint32_t decode(uint32_t code, const struct format *f) {
   const uint32_t e = size >> f->mantissa, m = size & ((1u << f->mantissa) - 1);
   const uint32_t normal = e != 0, place = 128u - f->bias - f->mantissa + e - normal;
   const uint32_t number =
-      bits_of_float((float)(int32_t)(m | normal << f->mantissa) * of_bits(place << 23));
+      f32_bits((float)(int32_t)(m | normal << f->mantissa) * f32_of_bits(place << 23));
   const uint32_t beyond = size == f->infinity ? 0x7f800000 : 0x7fc00000;
   const uint32_t result = sign | (size > f->largest ? beyond : number);
   return f->unsigned_zero && result == 0x80000000 ? 0xffc00000 : result;
@@ -76,7 +63,7 @@ static inline uint32_t decode(uint32_t code, const struct format *f) {
 
 static void decode_e8m0(float *out, const uint8_t *in, size_t n) {
   for (size_t i = 0; i < n; i++)
-    out[i] = of_bits(in[i] == 0xff ? 0x7fc00000 : in[i] ? (uint32_t)in[i] << 23 : 0x00400000);
+    out[i] = f32_of_bits(in[i] == 0xff ? 0x7fc00000 : in[i] ? (uint32_t)in[i] << 23 : 0x00400000);
 }
 
 void minifloat_decode(float *out, const uint8_t *in, size_t n, enum dtype type) {
@@ -87,16 +74,10 @@ void minifloat_decode(float *out, const uint8_t *in, size_t n, enum dtype type) 
   }
   const struct format f = formats[type];
   for (size_t i = 0; i < n; i++)
-    out[i] = of_bits(decode(in[i], &f));
+    out[i] = f32_of_bits(decode(in[i], &f));
 }
 
 // ---- from double -------------------------------------------------------------------------------
-
-static uint64_t bits_of(double x) {
-  uint64_t bits;
-  memcpy(&bits, &x, sizeof bits);
-  return bits;
-}
 
 enum { MANTISSA = 52, BIAS = 1023 }; // of a double
 
@@ -123,7 +104,7 @@ static unsigned nearest(uint64_t bits, const struct format *f) {
 }
 
 static uint8_t encode(double x, const struct format *f, bool saturate, size_t *open) {
-  const uint64_t bits = bits_of(x);
+  const uint64_t bits = f64_bits(x);
   const bool negative = bits >> 63;
   const uint8_t sign = (uint8_t)(negative << (f->exponent + f->mantissa));
   if (x != x) {
@@ -147,7 +128,7 @@ static uint8_t encode(double x, const struct format *f, bool saturate, size_t *o
 // normal one, and zeros, save the one case in which the standard and its reference agree.
 static uint8_t encode_e8m0(double x, const struct kernels_cast *c, size_t *open) {
   if (x != x) return 0xff;
-  const uint64_t bits = bits_of(x);
+  const uint64_t bits = f64_bits(x);
   if (bits == 0 && c->saturate && c->round == KERNELS_ROUND_UP) return 0;
   if (!(x >= 0x1p-126 && x <= 0x1.fffffep127)) {
     (*open)++;

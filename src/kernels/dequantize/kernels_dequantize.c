@@ -12,7 +12,6 @@
 #include "kernels_convert.h"
 
 #include <assert.h>
-#include <string.h>
 
 enum { CHUNK = 512 };
 

@@ -19,31 +19,20 @@
 // either. NaNs come out as the positive quiet one.
 #include "functions.h"
 
+#include "float_bits.h"
+
 #include <math.h>
-#include <string.h>
 
 static const double ln2_high = 0x1.62e42fefp-1, ln2_low = 0x1.473de6af278edp-34,
                     log2_e = 0x1.71547652b82fep+0;
 static const double magic = 0x1.8p52; // x + magic: x rounded to an integer, in the low bits
 
-static inline uint64_t bits_of(double x) {
-  uint64_t bits;
-  memcpy(&bits, &x, sizeof bits);
-  return bits;
-}
-
-static inline double of_bits(uint64_t bits) {
-  double x;
-  memcpy(&x, &bits, sizeof x);
-  return x;
-}
-
 static inline double quiet(double x) {
-  return x == x ? x : of_bits(UINT64_C(0x7ff8000000000000));
+  return x == x ? x : f64_of_bits(UINT64_C(0x7ff8000000000000));
 }
 
 static inline double sign_of(double size, double x) {
-  return of_bits((bits_of(size) & INT64_MAX) | (bits_of(x) & ~(uint64_t)INT64_MAX));
+  return f64_of_bits((f64_bits(size) & INT64_MAX) | (f64_bits(x) & ~(uint64_t)INT64_MAX));
 }
 
 // c[0] + c[1] x + … by Horner's rule.
@@ -56,7 +45,7 @@ static inline double polynomial(const double *c, int n, double x) {
 
 // 2^k for -1022 <= k <= 1023.
 static inline double power_of_2(int64_t k) {
-  return of_bits((uint64_t)(k + 1023) << 52);
+  return f64_of_bits((uint64_t)(k + 1023) << 52);
 }
 
 static inline double exp_of(double x) {
@@ -75,7 +64,7 @@ static inline double exp_of(double x) {
   // Beyond, it is 0 or infinite anyway. A NaN passes, and is there at the end whatever k is.
   x = x < -800 ? -800 : x > 800 ? 800 : x;
   const double shifted = x * log2_e + magic, n = shifted - magic;
-  const int64_t k = x == x ? (int64_t)(bits_of(shifted) - bits_of(magic)) : 0;
+  const int64_t k = x == x ? (int64_t)(f64_bits(shifted) - f64_bits(magic)) : 0;
   const double r = (x - n * ln2_high) - n * ln2_low;
   const double y = 1 + (r + r * r * polynomial(c, sizeof c / sizeof *c, r));
   return y * power_of_2(k / 2) * power_of_2(k - k / 2);
@@ -88,11 +77,11 @@ static inline double log_of(double x) {
                              0x1.8618618618618p-4};
   if (!(x > 0 && x < INFINITY)) return x == 0 ? -INFINITY : x > 0 ? x : NAN;
   const bool tiny = x < 0x1p-1022;
-  const uint64_t bits = bits_of(tiny ? x * 0x1p54 : x);
+  const uint64_t bits = f64_bits(tiny ? x * 0x1p54 : x);
   // Bits from sqrt 1/2 on: the exponent of what remains is that of m.
   const uint64_t from = bits - UINT64_C(0x3fe6a09e00000000);
   const double k = (double)((int64_t)from >> 52) - (tiny ? 54 : 0);
-  const double m = of_bits((from & UINT64_C(0xfffffffffffff)) + UINT64_C(0x3fe6a09e00000000));
+  const double m = f64_of_bits((from & UINT64_C(0xfffffffffffff)) + UINT64_C(0x3fe6a09e00000000));
   const double f = m - 1, s = f / (2 + f), z = s * s, half = 0.5 * f * f;
   const double rest = s * (half + z * polynomial(c, sizeof c / sizeof *c, z));
   return k * ln2_high - ((half - (rest + k * ln2_low)) - f);

@@ -14,6 +14,7 @@
 // Squares are taken of the widened elements before they are added: SUM_SQUARES is SUM from there.
 #include "kernels_reduce.h"
 
+#include "float_bits.h"
 #include "kernels_convert.h"
 
 #include <assert.h>
@@ -26,12 +27,8 @@ enum { LANES = KERNELS_REDUCE_LANES, PIECE = 512, PARTIAL = 8 };
 
 // IEEE 754-2019 minimum and maximum. Equal numbers differ in the sign of zeros alone.
 static double either_bits(double x, double y, bool both) {
-  uint64_t a, b;
-  memcpy(&a, &x, sizeof a);
-  memcpy(&b, &y, sizeof b);
-  a = both ? a & b : a | b;
-  memcpy(&x, &a, sizeof x);
-  return x;
+  const uint64_t a = f64_bits(x), b = f64_bits(y);
+  return f64_of_bits(both ? a & b : a | b);
 }
 
 static double least_of(double x, double y) {
@@ -224,7 +221,8 @@ void kernels_reduce_close(const struct kernels_reduction *r, void *partial, void
   quiet(r, partial);
 }
 
-void kernels_reduce_join(const struct kernels_reduction *r, void *left, const void *right) {
+// left = left and right put together.
+static void join(const struct kernels_reduction *r, void *left, const void *right) {
   combine_of(r)(left, right, r->columns, 1);
   quiet(r, left);
 }
@@ -245,7 +243,7 @@ void kernels_reduce_push(const struct kernels_reduction *r, void *levels, uint64
   const size_t bytes = r->columns * PARTIAL;
   uint8_t *level = levels;
   for (; chunk & 1; chunk >>= 1, level += bytes) {
-    kernels_reduce_join(r, level, partial);
+    join(r, level, partial);
     memcpy(partial, level, bytes);
   }
   memcpy(level, partial, bytes);
@@ -264,7 +262,7 @@ void kernels_reduce_finish(const struct kernels_reduction *r, void *out, const v
   for (; chunks; chunks >>= 1, level += bytes) {
     if (!(chunks & 1)) continue;
     if (some)
-      kernels_reduce_join(r, out, level);
+      join(r, out, level);
     else
       memcpy(to, level, bytes);
     some = true;

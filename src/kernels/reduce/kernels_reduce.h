@@ -58,8 +58,6 @@ void kernels_reduce_rows(const struct kernels_reduction *r, void *lanes, size_t 
                          const void *in, size_t in_stride, size_t rows);
 // The partial of a chunk; leaves the lanes undefined.
 void kernels_reduce_close(const struct kernels_reduction *r, void *partial, void *lanes);
-// left = left and right put together.
-void kernels_reduce_join(const struct kernels_reduction *r, void *left, const void *right);
 
 // The tree: `levels` holds this many arrays of partials for chunks of so many elements a column.
 unsigned kernels_reduce_levels(uint64_t elements);

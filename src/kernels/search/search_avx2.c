@@ -10,21 +10,14 @@
 #define LANES_ISA(name) name##_avx2
 SEARCH_LANES(32);
 
-AVX2_INLINE lanes_f most_f(lanes_f a, lanes_f b) {
-  return _mm256_max_ps(a, b);
-}
-
-AVX2_INLINE lanes_f least_f(lanes_f a, lanes_f b) {
-  return _mm256_min_ps(a, b);
-}
-
-AVX2_INLINE lanes_d most_d(lanes_d a, lanes_d b) {
-  return _mm256_max_pd(a, b);
-}
-
-AVX2_INLINE lanes_d least_d(lanes_d a, lanes_d b) {
-  return _mm256_min_pd(a, b);
-}
+#define OF_TWO(name, lanes, instruction)                                                           \
+  AVX2_INLINE lanes name(lanes a, lanes b) {                                                       \
+    return instruction(a, b);                                                                      \
+  }
+OF_TWO(most_f, lanes_f, _mm256_max_ps)
+OF_TWO(least_f, lanes_f, _mm256_min_ps)
+OF_TWO(most_d, lanes_d, _mm256_max_pd)
+OF_TWO(least_d, lanes_d, _mm256_min_pd)
 
 AVX2_INLINE lanes_i most_i(lanes_i a, lanes_i b) {
   return (lanes_i)_mm256_max_epi32((__m256i)a, (__m256i)b);

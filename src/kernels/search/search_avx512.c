@@ -12,21 +12,14 @@
 #define LANES_ISA(name) name##_avx2
 SEARCH_LANES(64);
 
-AVX512_INLINE lanes_f most_f(lanes_f a, lanes_f b) {
-  return _mm512_max_ps(a, b);
-}
-
-AVX512_INLINE lanes_f least_f(lanes_f a, lanes_f b) {
-  return _mm512_min_ps(a, b);
-}
-
-AVX512_INLINE lanes_d most_d(lanes_d a, lanes_d b) {
-  return _mm512_max_pd(a, b);
-}
-
-AVX512_INLINE lanes_d least_d(lanes_d a, lanes_d b) {
-  return _mm512_min_pd(a, b);
-}
+#define OF_TWO(name, lanes, instruction)                                                           \
+  AVX512_INLINE lanes name(lanes a, lanes b) {                                                     \
+    return instruction(a, b);                                                                      \
+  }
+OF_TWO(most_f, lanes_f, _mm512_max_ps)
+OF_TWO(least_f, lanes_f, _mm512_min_ps)
+OF_TWO(most_d, lanes_d, _mm512_max_pd)
+OF_TWO(least_d, lanes_d, _mm512_min_pd)
 
 AVX512_INLINE lanes_i most_i(lanes_i a, lanes_i b) {
   return (lanes_i)_mm512_max_epi32((__m512i)a, (__m512i)b);

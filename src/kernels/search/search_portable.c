@@ -19,6 +19,8 @@
 // for sixteen.
 #include "search.h"
 
+#include "float_bits.h"
+
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -227,12 +229,8 @@ static void k_quant_best(struct found *x, const float *v, size_t used,
 // of 1, less a little. (A relative error d becomes 5.5 d^2; of r^3 it is 0.09 at first, then 0.015,
 // 0.0004.)
 static double power_minus_three_tenths(double x) {
-  uint64_t bits;
-  memcpy(&bits, &x, sizeof bits);
-  double r = (SEARCH_SHIFT + SEARCH_TENTH_ROOT) - (double)(bits >> 32) * 0.1;
-  memcpy(&bits, &r, sizeof bits);
-  bits <<= 32;
-  memcpy(&r, &bits, sizeof r);
+  double r = (SEARCH_SHIFT + SEARCH_TENTH_ROOT) - (double)(f64_bits(x) >> 32) * 0.1;
+  r = f64_of_bits(f64_bits(r) << 32);
   const double tenth = x * 0.1;
   for (int i = 0; i < SEARCH_NEWTON; i++) {
     double r2 = r * r, r4 = r2 * r2;

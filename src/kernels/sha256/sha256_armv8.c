@@ -55,28 +55,7 @@ ARM_INLINE void side_by_side(uint32_t state[][8], const uint8_t *const at[], siz
   }
 }
 
-ARM static void three(uint32_t state[][8], const uint8_t *const at[], size_t blocks) {
-  side_by_side(state, at, 3, blocks);
-}
-
-ARM static void two(uint32_t state[][8], const uint8_t *const at[], size_t blocks) {
-  side_by_side(state, at, 2, blocks);
-}
-
-ARM static void one(uint32_t state[][8], const uint8_t *const at[], size_t blocks) {
-  side_by_side(state, at, 1, blocks);
-}
-
-void sha256_lanes_armv8(uint32_t state[][8], const uint8_t *const at[], size_t lanes,
-                        size_t blocks) {
-  for (; lanes > 4 || lanes == 3; lanes -= 3, state += 3, at += 3)
-    three(state, at, blocks);
-  for (; lanes > 1; lanes -= 2, state += 2, at += 2)
-    two(state, at, blocks);
-  if (lanes > 0) one(state, at, blocks);
-}
-
-size_t sha256_width_armv8(void) {
-  return WIDE;
-}
+#define STREAMS_TARGET ARM
+#define STREAMS_ISA(name) name##_armv8
+#include "sha256_streams.h"
 #endif

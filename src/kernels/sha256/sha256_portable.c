@@ -25,8 +25,8 @@ static void one_block(uint32_t state[8], const uint8_t *at) {
     const uint32_t a = s[0], e = s[4];
     const uint32_t first = s[7] + (turned(e, 6) ^ turned(e, 11) ^ turned(e, 25)) +
                            ((e & s[5]) ^ (~e & s[6])) + sha256_k[t] + w[t];
-    const uint32_t second = (turned(a, 2) ^ turned(a, 13) ^ turned(a, 22)) +
-                            ((a & s[1]) ^ (a & s[2]) ^ (s[1] & s[2]));
+    const uint32_t second =
+        (turned(a, 2) ^ turned(a, 13) ^ turned(a, 22)) + ((a & s[1]) ^ (a & s[2]) ^ (s[1] & s[2]));
     for (size_t i = 7; i > 0; i--)
       s[i] = s[i - 1];
     s[4] += first;

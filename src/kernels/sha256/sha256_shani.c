@@ -111,28 +111,7 @@ SHANI_INLINE void side_by_side(uint32_t state[][8], const uint8_t *const at[], c
   if (n > 2) put_halves(state[2], c.h);
 }
 
-SHANI static void three(uint32_t state[][8], const uint8_t *const at[], size_t blocks) {
-  side_by_side(state, at, 3, blocks);
-}
-
-SHANI static void two(uint32_t state[][8], const uint8_t *const at[], size_t blocks) {
-  side_by_side(state, at, 2, blocks);
-}
-
-SHANI static void one(uint32_t state[][8], const uint8_t *const at[], size_t blocks) {
-  side_by_side(state, at, 1, blocks);
-}
-
-void sha256_lanes_shani(uint32_t state[][8], const uint8_t *const at[], size_t lanes,
-                        size_t blocks) {
-  for (; lanes > 4 || lanes == 3; lanes -= 3, state += 3, at += 3)
-    three(state, at, blocks);
-  for (; lanes > 1; lanes -= 2, state += 2, at += 2)
-    two(state, at, blocks);
-  if (lanes > 0) one(state, at, blocks);
-}
-
-size_t sha256_width_shani(void) {
-  return WIDE;
-}
+#define STREAMS_TARGET SHANI
+#define STREAMS_ISA(name) name##_shani
+#include "sha256_streams.h"
 #endif

@@ -1,5 +1,3 @@
-// The wake of a reader.
-//
 // Everything that is read passes through the page cache and would stay there until the system wants
 // the memory back. Sources that fit are welcome to stay: the next run is faster. A source far
 // larger than memory would push out what others have there, its own pages included, to no use at

@@ -9,6 +9,8 @@
 #include "err.h"
 #include "span.h"
 
+#include <sys/stat.h>
+
 enum { SOURCES_MAX_OPEN = 200, SOURCES_MAX_LOCATION = 4096 };
 
 struct sources_options {
@@ -17,11 +19,14 @@ struct sources_options {
   bool walk;        // resolve names component by component even where openat2 exists (for tests)
 };
 
+// Is a file the one that was looked at before, unchanged?
 struct fingerprint {
   uint64_t size;
   int64_t mtime_ns, ctime_ns;
   uint64_t ino, dev;
 };
+struct fingerprint fingerprint_of(const struct stat *st);
+bool fingerprint_same(struct fingerprint a, struct fingerprint b);
 
 struct sources;
 

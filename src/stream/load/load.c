@@ -47,15 +47,6 @@ int load_fault_from(struct loader *l, const char *place, const struct err *cause
   return -1;
 }
 
-int load_fatal(struct loader *l, uint64_t at, const char *fmt, ...) {
-  char text[768];
-  va_list ap;
-  va_start(ap, fmt);
-  vsnprintf(text, sizeof text, fmt, ap);
-  va_end(ap);
-  return wire_error(&l->w, at, l->err, "%s", text);
-}
-
 int load_room(struct loader *l, uint64_t now, uint64_t n, const char *what) {
   if (range_fits(now, n, l->options.limits.rows)) return 0;
   return load_fatal(l, wire_offset(&l->w), "more than %lu %s", l->options.limits.rows, what);

@@ -12,7 +12,6 @@
 #include "loader.h"
 
 #include <assert.h>
-#include <stdio.h>
 
 struct tensor_unit {
   struct model_tensor row;

@@ -15,7 +15,7 @@ struct folder_file {
   const char *path; // below the folder
   uint64_t bytes, dev, ino;
   bool used;        // by a model, or is one
-  const char *kind; // the kind of record that weir wrote (folder_kinds.h); NULL: it is another file
+  const char *kind; // the kind of record that weir wrote next to models; NULL: it is another file
 };
 
 // A file of a model.

@@ -1,5 +1,3 @@
-// Which tensors lie where in the files of a model.
-//
 // Rows are sorted once by file and offset. Places may overlap (shared weights are legal), so "the
 // first row that ends after x" cannot be searched by offset; the furthest end so far grows
 // monotonously within a file, and can be.
@@ -52,16 +50,10 @@ void tensor_map_done(struct tensor_map *map) {
 }
 
 size_t tensor_map_first(const struct tensor_map *map, uint32_t file, uint64_t off) {
-  size_t lo = 0, hi = map->n_rows;
-  while (lo < hi) {
-    size_t mid = lo + (hi - lo) / 2;
-    const struct tensor_span *row = &map->rows[mid];
-    if (row->file < file || (row->file == file && row->reach <= off))
-      lo = mid + 1;
-    else
-      hi = mid;
-  }
-  return lo;
+  const struct tensor_span *rows = map->rows;
+  size_t i;
+  BISECT(i, map->n_rows, rows[i].file < file || (rows[i].file == file && rows[i].reach <= off));
+  return i;
 }
 
 struct tensor_map_use tensor_map_use(const struct tensor_map *map, uint32_t file) {

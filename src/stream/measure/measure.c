@@ -169,15 +169,9 @@ static void add_leaf(void *tree, uint64_t leaf, const struct figures *f) {
 }
 
 static struct operand *operand_of(const struct measuring *m, uint64_t item) {
-  uint32_t low = 0, high = m->n_operands;
-  while (high - low > 1) {
-    const uint32_t mid = low + (high - low) / 2;
-    if (m->operands[mid].first_item <= item)
-      low = mid;
-    else
-      high = mid;
-  }
-  return &m->operands[low];
+  uint32_t behind;
+  BISECT(behind, m->n_operands, m->operands[behind].first_item <= item);
+  return &m->operands[behind - 1];
 }
 
 static int measure_items(struct measure_worker *w, struct err *err) {

@@ -380,15 +380,9 @@ static int weigh(struct desk *d, struct question *x, uint64_t first, uint64_t n,
 // ---- workers -----------------------------------------------------------------------------------
 
 static struct question *question_of(const struct weighing *all, uint64_t item) {
-  uint32_t low = 0, high = all->n;
-  while (high - low > 1) {
-    const uint32_t mid = low + (high - low) / 2;
-    if (all->questions[mid].first_item <= item)
-      low = mid;
-    else
-      high = mid;
-  }
-  return &all->questions[low];
+  uint32_t behind;
+  BISECT(behind, all->n, all->questions[behind].first_item <= item);
+  return &all->questions[behind - 1];
 }
 
 static int work_items(struct desk *d, struct err *err) {

@@ -107,15 +107,9 @@ static uint64_t awq_columns(const struct recipes *r, uint32_t id) {
 }
 
 static uint64_t gram_rows(const struct recipes *r, uint32_t id) {
-  uint64_t low = 0, high = SECOND_MOMENTS_MOST;
-  while (low < high) {
-    const uint64_t mid = low + (high - low) / 2;
-    if (second_moments_elements(mid) < r->rows[id].count)
-      low = mid + 1;
-    else
-      high = mid;
-  }
-  return low;
+  uint64_t rows;
+  BISECT(rows, SECOND_MOMENTS_MOST, second_moments_elements(rows) < r->rows[id].count);
+  return rows;
 }
 
 static double cost_of_wait(const struct recipes *r, uint32_t id) {
@@ -267,15 +261,9 @@ double effort_between(const struct effort *e, uint32_t output, uint64_t off, uin
 // The first one of an operand whose segment is no less than this; or where it would be.
 static size_t look_at(const struct effort *e, uint32_t of, uint32_t segment) {
   const struct effort_look key = {.of = of, .segment = segment};
-  size_t low = 0, high = e->n_looks;
-  while (low < high) {
-    const size_t mid = low + (high - low) / 2;
-    if (by_operand(&e->looks[mid], &key) < 0)
-      low = mid + 1;
-    else
-      high = mid;
-  }
-  return low;
+  size_t i;
+  BISECT(i, e->n_looks, by_operand(&e->looks[i], &key) < 0);
+  return i;
 }
 
 // What a look counts beyond the share of it that codes which are made stand for.

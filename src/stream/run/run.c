@@ -90,18 +90,15 @@ static void order_tensors(struct run *r, struct arena *a) {
   table_free(rows, cap, sizeof *rows);
 }
 
+static bool begins_by(const struct plan_tensor *t, uint32_t output, uint64_t off) {
+  return t->output < output || (t->output == output && t->off <= off);
+}
+
 static const char *tensor_at(const struct run *r, uint32_t output, uint64_t off) {
-  uint32_t low = 0, high = r->order ? r->p->n_tensors : 0;
-  while (low < high) { // the last one that starts at or before the place
-    const uint32_t mid = low + (high - low) / 2;
-    const struct plan_tensor *t = &r->p->tensors[r->order[mid]];
-    if (t->output < output || (t->output == output && t->off <= off))
-      low = mid + 1;
-    else
-      high = mid;
-  }
-  if (low == 0) return NULL;
-  const struct plan_tensor *t = &r->p->tensors[r->order[low - 1]];
+  uint32_t i;
+  BISECT(i, r->order ? r->p->n_tensors : 0, begins_by(&r->p->tensors[r->order[i]], output, off));
+  if (i == 0) return NULL;
+  const struct plan_tensor *t = &r->p->tensors[r->order[i - 1]];
   return t->output == output && off - t->off < t->len ? t->name : NULL;
 }
 

@@ -89,13 +89,11 @@ void manifest_root(const struct plan *p, const uint8_t (*units)[DIGEST_BYTES],
   arena_free(&scratch);
 }
 
-static void put_subject(struct json_out *out, const struct manifest_input *in,
-                        const struct shard_row *rows, uint32_t n) {
-  uint8_t root[DIGEST_BYTES];
-  digest_root(in->unit_digests, rows, n, root);
+void manifest_put_subject(struct json_out *out, const char *name,
+                          const uint8_t root[DIGEST_BYTES]) {
   json_put_array(out, "subject");
   json_object(out);
-  json_put_text(out, "name", in->plan->outputs[in->plan->n_outputs - 1].name);
+  json_put_text(out, "name", name);
   json_put_object(out, "digest");
   json_put_hex(out, "sha256", root, DIGEST_BYTES);
   json_end_object(out);
@@ -146,10 +144,12 @@ int manifest_write(struct json_out *out, const struct manifest_input *in, struct
     }
   struct arena scratch = {0};
   uint32_t n;
+  uint8_t root[DIGEST_BYTES];
   const struct shard_row *rows = sorted_shards(p, &scratch, &n);
   json_object(out);
   json_put_text(out, "_type", MANIFEST_STATEMENT_TYPE);
-  put_subject(out, in, rows, n);
+  digest_root(in->unit_digests, rows, n, root);
+  manifest_put_subject(out, p->outputs[p->n_outputs - 1].name, root);
   json_put_text(out, "predicateType", MANIFEST_PREDICATE_TYPE);
   json_put_object(out, "predicate");
   json_put_object(out, "serialization");
@@ -387,19 +387,17 @@ int manifest_read(struct manifest *m, const struct manifest_at *at, struct err *
   return bad;
 }
 
+static bool is_less(const char *file, struct span name) {
+  const size_t n = strlen(file);
+  const int by = memcmp(file, name.at, n < name.n ? n : name.n);
+  return by < 0 || (by == 0 && n < name.n);
+}
+
 // Files are in order of their names (take_file).
 uint32_t manifest_file_named(const struct manifest *m, struct span name) {
-  uint32_t low = 0, high = m->n_files;
-  while (low < high) {
-    const uint32_t mid = low + (high - low) / 2;
-    const size_t n = strlen(m->files[mid]);
-    const int by = memcmp(m->files[mid], name.at, n < name.n ? n : name.n);
-    if (by < 0 || (by == 0 && n < name.n))
-      low = mid + 1;
-    else
-      high = mid;
-  }
-  return low < m->n_files && span_is(name, m->files[low]) ? low : NO_ID;
+  uint32_t i;
+  BISECT(i, m->n_files, is_less(m->files[i], name));
+  return i < m->n_files && span_is(name, m->files[i]) ? i : NO_ID;
 }
 
 void manifest_free(struct manifest *m) {

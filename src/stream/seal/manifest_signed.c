@@ -94,20 +94,6 @@ int manifest_hash_files(const struct manifest *m, int dir, const struct reread_w
 
 // ---- the statement ------------------------------------------------------------------------------
 
-static void put_subject(struct json_out *out, const struct manifest *m,
-                        const uint8_t (*sha256)[DIGEST_BYTES]) {
-  uint8_t root[DIGEST_BYTES];
-  digest_of(sha256, m->n_files * (size_t)DIGEST_BYTES, root);
-  json_put_array(out, "subject");
-  json_object(out);
-  json_put_text(out, "name", m->subject);
-  json_put_object(out, "digest");
-  json_put_hex(out, "sha256", root, DIGEST_BYTES);
-  json_end_object(out);
-  json_end_object(out);
-  json_end_array(out);
-}
-
 static void put_serialization(struct json_out *out, const struct manifest *m, const char *name,
                               const char *signature) {
   char companion[256];
@@ -126,9 +112,11 @@ static void put_serialization(struct json_out *out, const struct manifest *m, co
 
 void manifest_signed_write(struct json_out *out, const struct manifest *m, const char *name,
                            const char *signature, const uint8_t (*sha256)[DIGEST_BYTES]) {
+  uint8_t root[DIGEST_BYTES];
+  digest_of(sha256, m->n_files * (size_t)DIGEST_BYTES, root);
   json_object(out);
   json_put_text(out, "_type", MANIFEST_STATEMENT_TYPE);
-  put_subject(out, m, sha256);
+  manifest_put_subject(out, m->subject, root);
   json_put_text(out, "predicateType", MANIFEST_PREDICATE_TYPE);
   json_put_object(out, "predicate");
   put_serialization(out, m, name, signature);

@@ -16,13 +16,12 @@
 // 2 and 4, and no other consequence.
 //
 // Without hard links, 1 is a copy, made in the staging folder and renamed out of it whole.
-#include "passage.h"
 
 #include "again.h"
 #include "digest.h"
 #include "fs.h"
 #include "plan.h"
-#include "seal_place.h"
+#include "seal_parts.h"
 #include "staging_folder.h"
 #include "varint.h"
 

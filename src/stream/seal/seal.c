@@ -20,10 +20,8 @@
 
 #include "fs.h"
 #include "name_scan.h"
-#include "passage.h"
 #include "seal_intent.h"
-#include "seal_old.h"
-#include "seal_place.h"
+#include "seal_parts.h"
 #include "staging_folder.h"
 
 #include <assert.h>
@@ -31,7 +29,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 static bool may_replace(const struct seal_intent *s, const struct seal_move *m) {
   return m->role == SEAL_COMPANION || (s->replace && (m->role == SEAL_ONNX || m->via));

@@ -11,8 +11,7 @@
 #include "again.h"
 #include "seal.h"
 #include "seal_intent.h"
-#include "seal_left.h"
-#include "seal_place.h"
+#include "seal_parts.h"
 #include "staging_folder.h"
 
 #include <errno.h>

@@ -13,7 +13,7 @@ struct seal_move {
   const char *name; // the same in the staging folder and in the destination
   enum seal_role role;
   // DATA: the file of this name that is there is the replaced model's; until the .onnx is in place,
-  // the new one is reached under this name (passage.h). NULL: the name is free.
+  // the new one is reached under this name (passage.c). NULL: the name is free.
   const char *via;
   bool kept; // the file that is there has these very bytes: it stays, and the staged one goes
   uint64_t size, inode;                 // of the staged file

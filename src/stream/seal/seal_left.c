@@ -7,12 +7,11 @@
 // The plan is believed if its digest is the one that the staging folder is named for. What is found
 // has the name of a file of that run, and may be somebody else's all the same: it is named to the user
 // and never removed.
-#include "seal_left.h"
+#include "seal_parts.h"
 
 #include "again.h"
 #include "fs.h"
 #include "name_scan.h"
-#include "passage.h"
 #include "plan_file.h"
 #include "seal_intent.h"
 #include "staging_folder.h"

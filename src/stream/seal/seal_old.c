@@ -17,7 +17,7 @@
 // files of this run's source), each by looking for the bytes of the name. A manifest that is not a
 // consistent one of ours counts as none, and one about another model says nothing of this one's files:
 // what they say gives no right to remove anything.
-#include "seal_old.h"
+#include "seal_parts.h"
 
 #include "fs.h"
 #include "manifest.h"

@@ -1,9 +1,7 @@
-// One staged file takes its final name.
-//
 // A step asks only "is it done already?", which after a kill, or a network file system that repeats
 // a rename, has the same answer for everybody: the staged file is gone, and under the final name lies
 // the inode, or at least the bytes, that seal.json tells.
-#include "seal_place.h"
+#include "seal_parts.h"
 
 #include "again.h"
 #include "fs.h"
@@ -14,7 +12,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
-#include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

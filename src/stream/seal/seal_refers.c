@@ -3,7 +3,6 @@
 #include "seal_refers.h"
 
 #include "beneath.h"
-#include "fingerprint.h"
 #include "load.h"
 
 #include <stdlib.h>

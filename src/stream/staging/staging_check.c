@@ -111,15 +111,9 @@ static int by_unit(const void *a, const void *b) {
 
 // The first of the others that is about a unit: the end, if none is.
 static uint32_t first_other(const struct staging_others *o, uint32_t unit) {
-  uint32_t low = 0, high = o->n_rows;
-  while (low < high) {
-    const uint32_t mid = low + (high - low) / 2;
-    if (o->rows[mid].unit < unit)
-      low = mid + 1;
-    else
-      high = mid;
-  }
-  return low;
+  uint32_t i;
+  BISECT(i, o->n_rows, o->rows[i].unit < unit);
+  return i;
 }
 
 static bool is_contrary(const struct staging_others *o, uint32_t unit) {

@@ -23,7 +23,6 @@
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 enum { PLAN_MAX_BYTES = 1 << 30 };
 

@@ -11,8 +11,6 @@
 #include "shell_words.h"
 #include "staging.h"
 
-#include <stdio.h>
-
 int unfinished_refuse(const char *model, struct err *err) {
   char staging[STAGING_NAME_MAX];
   enum staging_seal state;

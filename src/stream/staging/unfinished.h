@@ -11,7 +11,7 @@
 // looked at.
 int unfinished_refuse(const char *model, struct err *err);
 // Puts that error in place of *err, if that says that a data file of `model` is a hard link: a data file
-// that keeps its name has two names for a while (passage.h). Says whether it did.
+// that keeps its name has two names for a while (passage.c). Says whether it did.
 bool unfinished_explains(const char *model, struct err *err);
 
 #endif

@@ -214,19 +214,14 @@ static int read_open_file(int fd, const char *name, size_t limit, struct span *o
   uint8_t *bytes = malloc(n + 1);
   if (!bytes)
     return err_set(err, ERR_NO_MEMORY, "no memory for the %zu bytes of '%s'", n, quote_str(name).s);
-  size_t have = 0;
-  while (have < n) {
-    const ssize_t got = pread(fd, bytes + have, n - have, (off_t)have);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) {
-      free(bytes);
-      return err_errno(err, errno, ERR_IO, "cannot read '%s'", quote_str(name).s);
-    }
-    if (got == 0) break;
-    have += (size_t)got;
+  const ssize_t have = again_pread_all(fd, bytes, n, 0);
+  if (have < 0) {
+    const int why = errno;
+    free(bytes);
+    return err_errno(err, why, ERR_IO, "cannot read '%s'", quote_str(name).s);
   }
   bytes[have] = 0;
-  *out = span_of(bytes, have);
+  *out = span_of(bytes, (size_t)have);
   return 0;
 }
 

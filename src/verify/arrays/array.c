@@ -1,5 +1,3 @@
-// Arrays in memory and in files.
-//
 //   who makes one        where its elements lie
 //   array_make           in the arena, row-major, types below a byte packed from the low bits up
 //   array_files.h        a stretch of the file they were found in, or of one without a name
@@ -8,6 +6,8 @@
 // Whoever reads elements goes through array_read, or through `at` where they are in memory. Nothing here
 // closes a descriptor.
 #include "array.h"
+
+#include "again.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -43,20 +43,13 @@ uint8_t *array_make(struct array *x, const char *name, enum dtype dtype, uint32_
 }
 
 static int read_file(const struct array *x, uint64_t off, uint8_t *buf, size_t n, struct err *err) {
-  for (; n > 0;) {
-    const ssize_t got = pread(x->file, buf, n, (off_t)(x->offset + off));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0)
-      return err_errno(err, errno, ERR_IO, "the elements of array '%s' cannot be read",
-                       quote_str(x->name).s);
-    if (got == 0)
-      return err_set(err, ERR_INPUT, "the file that holds array '%s' became shorter",
+  const ssize_t got = again_pread_all(x->file, buf, n, x->offset + off);
+  if (got == (ssize_t)n) return 0;
+  if (got < 0)
+    return err_errno(err, errno, ERR_IO, "the elements of array '%s' cannot be read",
                      quote_str(x->name).s);
-    buf += got;
-    off += (uint64_t)got;
-    n -= (size_t)got;
-  }
-  return 0;
+  return err_set(err, ERR_INPUT, "the file that holds array '%s' became shorter",
+                 quote_str(x->name).s);
 }
 
 int array_read(const struct array *x, uint64_t off, void *buf, size_t n, struct err *err) {
@@ -111,4 +104,9 @@ struct array_words array_words(const struct array *x) {
   else
     snprintf(w.s, sizeof w.s, "%s%.130s", dtype_name(x->dtype), quote_dims(x->dims, x->rank).s);
   return w;
+}
+
+bool array_same_dims(const struct array *a, const struct array *b) {
+  return a->rank == b->rank &&
+         (a->rank == 0 || memcmp(a->dims, b->dims, a->rank * sizeof *a->dims) == 0);
 }

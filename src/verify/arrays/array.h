@@ -65,6 +65,8 @@ void array_settle(struct array *x, bool optional);
 void array_settle_like(struct array *x, const struct array *like);
 // The array of that name, or NULL.
 const struct array *array_named(const struct arrays *x, const char *name);
+// Do both have the same rank and dims?
+bool array_same_dims(const struct array *a, const struct array *b);
 // "float[1,128,64]" for messages.
 struct array_words {
   char s[160];

@@ -58,11 +58,6 @@ static void put(struct writer *w, const void *bytes, size_t n) {
   }
 }
 
-static size_t varint_bytes(uint64_t x) {
-  uint8_t room[VARINT_MAX_BYTES];
-  return (size_t)(varint_put(room, x) - room);
-}
-
 static void put_number(struct writer *w, uint32_t field, uint64_t x) {
   uint8_t room[2 * VARINT_MAX_BYTES], *end = varint_put_tag(room, field, WIRE_VARINT);
   put(w, room, (size_t)(varint_put(end, x) - room));
@@ -73,21 +68,16 @@ static void put_lead(struct writer *w, uint32_t field, uint64_t n) {
   put(w, room, (size_t)(varint_put(end, n) - room));
 }
 
-// A field below 16, as all of ours are, has a tag of one byte.
-static uint64_t field_bytes(uint64_t n) {
-  return 1 + varint_bytes(n) + n;
-}
-
 // ---- tensors -----------------------------------------------------------------------------------
 
 static uint64_t tensor_bytes(const struct array *x) {
   uint64_t n = 1 + varint_bytes((uint64_t)x->dtype);
   for (uint32_t i = 0; i < x->rank; i++)
     n += 1 + varint_bytes((uint64_t)x->dims[i]);
-  if (*x->name) n += field_bytes(strlen(x->name));
-  if (x->dtype != DTYPE_STRING) return n + field_bytes(x->bytes);
+  if (*x->name) n += varint_field_bytes(strlen(x->name));
+  if (x->dtype != DTYPE_STRING) return n + varint_field_bytes(x->bytes);
   for (uint64_t i = 0; i < x->count; i++)
-    n += field_bytes(x->strings[i].n);
+    n += varint_field_bytes(x->strings[i].n);
   return n;
 }
 
@@ -152,7 +142,7 @@ static uint32_t element_type(const struct array *x) {
 
 static uint64_t own_bytes(const struct array *x) {
   if (x->kind == ARRAY_TENSOR) return tensor_bytes(x);
-  return (*x->name ? field_bytes(strlen(x->name)) : 0) + 2;
+  return (*x->name ? varint_field_bytes(strlen(x->name)) : 0) + 2;
 }
 
 // Depth first, with a list of what is open.
@@ -172,7 +162,7 @@ static void list_parts(struct parts *p, const struct array *x) {
     p->rows[top->row].behind = p->n_rows;
     const uint64_t bytes = p->rows[top->row].bytes;
     open.n_rows--;
-    if (open.n_rows > 0) p->rows[open.rows[open.n_rows - 1].row].bytes += field_bytes(bytes);
+    if (open.n_rows > 0) p->rows[open.rows[open.n_rows - 1].row].bytes += varint_field_bytes(bytes);
   }
   TABLE_FREE(&open, rows);
 }

@@ -1,9 +1,8 @@
-// Stretches that arrays are read from, and where elements go (feed.h).
-//
 // All ranges were checked by who made the stretch: reading past its end is a mistake of ours, and a file
 // that has become shorter meanwhile is an error of its own.
 #include "feed.h"
 
+#include "again.h"
 #include "fs.h"
 
 #include <assert.h>
@@ -42,19 +41,10 @@ int feed_read(const struct feed *f, uint64_t off, void *to, size_t n, struct err
     if (n) memcpy(to, f->at + f->off + off, n);
     return 0;
   }
-  uint8_t *at = to;
-  for (; n > 0;) {
-    const ssize_t got = pread(f->file->fd, at, n, (off_t)(f->off + off));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return err_errno(err, errno, ERR_IO, "cannot read '%s'", quote_path(f->path).s);
-    if (got == 0)
-      return err_set(err, ERR_INPUT, "'%s' became shorter while it was read",
-                     quote_path(f->path).s);
-    at += got;
-    off += (uint64_t)got;
-    n -= (size_t)got;
-  }
-  return 0;
+  const ssize_t got = again_pread_all(f->file->fd, to, n, f->off + off);
+  if (got < 0) return err_errno(err, errno, ERR_IO, "cannot read '%s'", quote_path(f->path).s);
+  if (got == (ssize_t)n) return 0;
+  return err_set(err, ERR_INPUT, "'%s' became shorter while it was read", quote_path(f->path).s);
 }
 
 int space_take(struct space *s, const struct feed *f, uint64_t n, struct err *err) {
@@ -124,18 +114,9 @@ int sink_open(struct sink *k, struct space *s, const struct feed *of, uint64_t n
 }
 
 static int empty(struct sink *k, struct err *err) {
-  const uint8_t *at = k->s->buffer;
-  uint64_t off = k->off + k->got - k->held;
-  for (; k->held > 0;) {
-    const ssize_t n = pwrite(k->s->file, at, k->held, (off_t)off);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0)
-      return err_errno(err, n < 0 ? errno : EIO, ERR_IO, "cannot write to '%s'",
-                       quote_path(k->s->scratch).s);
-    at += n;
-    off += (uint64_t)n;
-    k->held -= (size_t)n;
-  }
+  if (again_pwrite_all(k->s->file, k->s->buffer, k->held, k->off + k->got - k->held))
+    return err_errno(err, errno, ERR_IO, "cannot write to '%s'", quote_path(k->s->scratch).s);
+  k->held = 0;
   return 0;
 }
 

@@ -1,5 +1,3 @@
-// Figures of how far two arrays agree.
-//
 //   read 1     sums, largest ones, places, rows' largest elements; the first bins of p99 and p99.9
 //   read 2…4   until p99 and p99.9 are known (quantiles.h); none where nothing differs
 //
@@ -327,11 +325,6 @@ static void later_read(void *ctx, const struct compare_chunk *c) {
 
 // ---- pairs of arrays ---------------------------------------------------------------------------
 
-static bool same_dims(const struct array *a, const struct array *b) {
-  return a->rank == b->rank &&
-         (a->rank == 0 || memcmp(a->dims, b->dims, a->rank * sizeof *a->dims) == 0);
-}
-
 // The type of the numbers that a tensor is compared as.
 static enum dtype part_dtype(enum dtype t) {
   return t == DTYPE_COMPLEX64 ? DTYPE_FLOAT : t == DTYPE_COMPLEX128 ? DTYPE_DOUBLE : t;
@@ -344,7 +337,7 @@ static bool comparable(const struct array *r, const struct array *x, bool retype
   if (r->kind == x->kind && r->kind == ARRAY_SEQUENCE && r->n_items == x->n_items) return true;
   const bool typed =
       r->dtype == x->dtype || (retyped && dtype_is_float(r->dtype) && dtype_is_float(x->dtype));
-  if (r->kind == x->kind && r->kind == ARRAY_TENSOR && typed && same_dims(r, x)) return true;
+  if (r->kind == x->kind && r->kind == ARRAY_TENSOR && typed && array_same_dims(r, x)) return true;
   const int n = snprintf(why, COMPARE_WHY, "%.110s and %.110s", a.s, b.s);
   assert(n >= 0);
   return false;

@@ -5,15 +5,11 @@
 // numbers.
 #include "quantiles.h"
 
+#include "float_bits.h"
+
 #include <assert.h>
 
 enum { BITS = 63, STEP = 16, BINS = 1 << STEP, FEW = 1 << 17 };
-
-static uint64_t bits_of(double x) {
-  uint64_t bits;
-  memcpy(&bits, &x, sizeof bits);
-  return bits;
-}
 
 static uint32_t step_bits(const struct quantile *p) {
   return BITS - p->known < STEP ? BITS - p->known : STEP;
@@ -41,7 +37,7 @@ void quantiles_open(struct quantiles *q, uint64_t n, const uint64_t ranks[QUANTI
 // All numbers count: the loop of the first pass over many.
 static void count_all(struct quantile *p, const double *x, size_t n) {
   for (size_t i = 0; i < n; i++)
-    p->bins[bits_of(x[i]) >> (BITS - STEP)]++;
+    p->bins[f64_bits(x[i]) >> (BITS - STEP)]++;
 }
 
 static void take_one(struct quantile *p, uint64_t bits, uint64_t times) {
@@ -62,7 +58,7 @@ static void take_one(struct quantile *p, uint64_t bits, uint64_t times) {
 static void take(struct quantile *p, const double *x, size_t n) {
   const uint32_t shift = BITS - p->known;
   for (size_t i = 0; i < n; i++) {
-    const uint64_t bits = bits_of(x[i]);
+    const uint64_t bits = f64_bits(x[i]);
     if (bits >> shift == p->prefix) take_one(p, bits, 1);
   }
 }
@@ -97,13 +93,13 @@ static double select_from(double *list, size_t n, uint64_t rank) {
   for (int shift = 56; shift >= 0; shift -= 8) {
     uint64_t bins[256] = {0};
     for (size_t i = 0; i < n; i++)
-      bins[bits_of(list[i]) >> shift & 255]++;
+      bins[f64_bits(list[i]) >> shift & 255]++;
     unsigned bin = 0;
     for (; rank > bins[bin]; bin++)
       rank -= bins[bin];
     size_t left = 0;
     for (size_t i = 0; i < n; i++)
-      if ((bits_of(list[i]) >> shift & 255) == bin) list[left++] = list[i];
+      if ((f64_bits(list[i]) >> shift & 255) == bin) list[left++] = list[i];
     n = left;
   }
   return list[0];

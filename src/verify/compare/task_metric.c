@@ -36,11 +36,6 @@ static int read_doubles(const struct array *x, uint64_t first, size_t n, uint8_t
 
 // ---- the largest error -------------------------------------------------------------------------
 
-static bool same_dims(const struct array *a, const struct array *b) {
-  return a->rank == b->rank &&
-         (a->rank == 0 || memcmp(a->dims, b->dims, a->rank * sizeof *a->dims) == 0);
-}
-
 static int max_abs_error(const struct array *x, const struct array *y, double *most,
                          struct err *err) {
   uint8_t raw[PIECE * 8];
@@ -66,7 +61,7 @@ static int all_errors(const struct arrays *produced, const struct arrays *expect
   }
   for (uint32_t k = 0; k < expected->n; k++) {
     const struct array *x = &produced->list[k], *y = &expected->list[k];
-    if (!has_numbers(x) || !has_numbers(y) || !same_dims(x, y)) {
+    if (!has_numbers(x) || !has_numbers(y) || !array_same_dims(x, y)) {
       snprintf(why, TASK_METRIC_WHY, "output %u is %s, but %s is expected", k, array_words(x).s,
                array_words(y).s);
       return 1;
@@ -118,7 +113,7 @@ static bool take_rows(struct rows *r, const struct arrays *produced, const struc
   r->y = expected->list;
   r->n = r->x->rank ? (size_t)r->x->dims[r->x->rank - 1] : 0;
   r->count = r->n ? r->x->count / r->n : 0;
-  r->places = !same_dims(r->x, r->y);
+  r->places = !array_same_dims(r->x, r->y);
   if (!has_numbers(r->x) || !has_numbers(r->y) || r->count == 0 ||
       (r->places && r->y->count != r->count)) {
     snprintf(why, TASK_METRIC_WHY, "the output is %s, but %s is expected: the rows do not match",

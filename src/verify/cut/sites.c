@@ -158,7 +158,6 @@ static uint32_t find_boundaries(struct sites_cut *c, struct drafts *d, struct ar
     n++;
   }
   c->drafts = d->list;
-  c->n_drafts = d->n;
   return n;
 }
 

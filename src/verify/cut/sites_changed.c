@@ -14,7 +14,6 @@
 // only a call says of what types they are: calls of a function that changed are, in the graph where
 // they stand.
 #include "model_calls.h"
-#include "model_live.h"
 #include "sites_parts.h"
 
 // ---- values ------------------------------------------------------------------------------------

@@ -57,29 +57,29 @@ static bool lift(struct sites_cut *c, uint32_t a, uint32_t b) {
   return c->lifted;
 }
 
-bool sites_join(struct sites_cut *c, uint32_t a, uint32_t b) {
+// Where they lie in different graphs, and a node around them is forced, or there is none: both are torn.
+static void join(struct sites_cut *c, uint32_t a, uint32_t b) {
   const uint32_t x = sites_join_root(c, a), y = sites_join_root(c, b);
-  if (x == y) return true;
+  if (x == y) return;
   if (c->graph[x] != NO_ID && c->graph[y] != NO_ID && c->graph[x] != c->graph[y]) {
     if (!lift(c, c->graph[x], c->graph[y])) {
       *TABLE_PUSH(c, torn) = x;
       *TABLE_PUSH(c, torn) = y;
     }
-    return false;
+    return;
   }
   if (c->graph[x] == NO_ID) c->graph[x] = c->graph[y];
   c->parent[y] = x;
-  return true;
 }
 
 // ---- claims ------------------------------------------------------------------------------------
 
 static void join_maker(struct sites_cut *c, int side, uint32_t value, uint32_t element) {
   const uint32_t maker = sites_maker(c, side, value);
-  if (maker != NO_ID) sites_join(c, element, maker);
+  if (maker != NO_ID) join(c, element, maker);
 }
 
-uint32_t sites_join_claim(struct sites_cut *c, uint32_t before, uint32_t after) {
+static uint32_t add_claim(struct sites_cut *c, uint32_t before, uint32_t after) {
   struct model_constant found;
   for (uint32_t i = c->claim_of[before]; i != NO_ID; i = c->claims[i].next)
     if (c->claims[i].after == after) return i;
@@ -124,7 +124,7 @@ static void demand_pair(struct sites_cut *c, uint32_t before, uint32_t after) {
   }
   const bool same = fixed && fixed_after && s.tensor == e.tensor;
   if (same && !(c->m[AFTER]->tensors[e.tensor].flags & TENSOR_REPLACED)) return;
-  const uint32_t claim = sites_join_claim(c, before, after); // the table may move
+  const uint32_t claim = add_claim(c, before, after); // the table may move
   c->claims[claim].demanded = true;
 }
 
@@ -153,7 +153,7 @@ static void join_read_before(struct sites_cut *c, uint32_t node, uint32_t value)
   const bool lost = !there && now == NO_ID;
   if (lost || sites_constant(c, AFTER, there ? value : now, &found))
     join_maker(c, BEFORE, value, node);
-  if (now != NO_ID) sites_join_claim(c, value, now);
+  if (now != NO_ID) add_claim(c, value, now);
 }
 
 // The value of the source whose place it took, if it still has it.
@@ -170,7 +170,7 @@ static void join_read_after(struct sites_cut *c, uint32_t node, uint32_t value) 
   if (was == NO_ID || sites_constant(c, BEFORE, was, &found))
     join_maker(c, AFTER, value, node);
   else if (!there)
-    sites_join_claim(c, was, value);
+    add_claim(c, was, value);
 }
 
 static void join_nodes(struct sites_cut *c) {

@@ -5,7 +5,7 @@
 // between the numbers that their producer and their readers allow.
 //
 //   draw ──▶ int64 or float, 1024 at a time ──▶ kernels_convert ──▶ wide elements ──▶ packed (below 8 bits)
-#include "draw_elements.h"
+#include "draw_parts.h"
 
 #include "kernels_convert.h"
 

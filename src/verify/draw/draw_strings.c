@@ -4,7 +4,6 @@
 //   s ── Cast to float                                                      "0", "17", "-3.25"
 //
 // What nodes pass on without a look is followed, a bounded number of values.
-#include "draw_strings.h"
 
 #include "draw_parts.h"
 

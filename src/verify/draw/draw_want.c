@@ -464,16 +464,10 @@ static bool enter(struct walk *k) {
 }
 
 static bool counts(const struct walk *k, uint32_t node) {
-  uint32_t low = 0, high = k->n_users;
+  uint32_t i;
   if (k->n_users == 0) return true;
-  while (low < high) {
-    const uint32_t mid = low + (high - low) / 2;
-    if (k->users[mid] < node)
-      low = mid + 1;
-    else
-      high = mid;
-  }
-  return low < k->n_users && k->users[low] == node;
+  BISECT(i, k->n_users, k->users[i] < node);
+  return i < k->n_users && k->users[i] == node;
 }
 
 // What a branch of an If gives is what the If gives.

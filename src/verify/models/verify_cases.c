@@ -2,8 +2,6 @@
 // the result where that takes fewer sizes.
 #include "verify_models.h"
 
-#include "verify_half.h"
-
 #include <string.h>
 
 struct infer *verify_cases_inferred(const struct model *m) {

@@ -4,7 +4,7 @@
 //
 // is the same model with these outputs at the end of its list. The weights stay where they are: the runtime is told the
 // folder of the data files.
-#include "verify_layers.h"
+#include "verify_models.h"
 
 #include "again.h"
 #include "fs.h"

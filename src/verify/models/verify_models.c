@@ -15,8 +15,6 @@
 #include "machine.h"
 #include "verify_half.h"
 #include "verify_import.h"
-#include "verify_layers.h"
-#include "verify_places.h"
 #include "verify_products.h"
 #include "verify_rounded.h"
 

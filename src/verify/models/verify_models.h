@@ -46,7 +46,7 @@ struct verify_run {
   uint8_t *wholes; // by output of the source: 1 + enum verify_whole; 0: not asked yet
   // By output of the source: 1 + does it store whole numbers as floats; 0: not asked yet.
   uint8_t *stored;
-  struct verify_places *places; // verify_places.h; NULL: not asked yet
+  struct verify_places *places; // verify_places.c; NULL: not asked yet
 };
 
 struct verify_output_row {
@@ -88,5 +88,40 @@ int verify_rows_expected(struct verify_run *r, uint32_t i, struct err *err);
 int verify_rows_listed(struct verify_run *r, uint32_t i, struct err *err);
 int verify_rows_metrics(struct verify_run *r, uint32_t i, struct err *err);
 void verify_rows_end(struct verify_run *r);
+
+// ---- layer by layer (verify_layers.c) ----
+//
+// The values that both models have under one name, as further outputs of both, a chunk at a time. Shows where an error comes
+// from and how it grows.
+
+struct verify_layers {
+  struct verify *v;
+  const struct model *source, *result;
+  const char *paths[2];
+  struct infer *infer; // of the source
+  const struct arrays *inputs;
+};
+
+// Adds to v->found.layers, in the order of the source's graph. A chunk that one of the models does not run with is left
+// out, with a notice.
+int verify_layers_run(const struct verify_layers *l, struct err *err);
+
+// ---- outputs that hold places (verify_places.c) ----
+//
+// An ArgMax, ArgMin or TopK found them. The distance of two places means nothing: they are near each other if the elements at
+// them are.
+
+struct verify_places;
+// Is output `place` of the source one of these, with the places in the order in which its node found them?
+bool verify_places_has(struct verify_run *r, uint32_t place);
+// Were they found among whole numbers? These may be a step apart too.
+bool verify_places_step(struct verify_run *r, uint32_t place);
+// *near: for each pair of places in `a` and `b`, are the elements there within a relative error of `most`? The source runs once more on
+// that case; *near is false if it does not run. Both arrays have the same dims; their types may be two types of floats.
+// -1: stopped, or something could not be read.
+int verify_places_near(struct verify_run *r, const struct array_case *c, uint32_t place,
+                       const struct array *a, const struct array *b, double most, bool *near,
+                       struct err *err);
+void verify_places_close(struct verify_places *p); // may be NULL
 
 #endif

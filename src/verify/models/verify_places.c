@@ -5,7 +5,7 @@
 //
 // The values of x come from a second model: the source with every such x as a further output; it refers to the weights of the source.
 // It is made when the first places differ, and runs once for each output and case with other places.
-#include "verify_places.h"
+#include "verify_models.h"
 
 #include "calibrate_model.h"
 #include "compare.h"

@@ -2,7 +2,6 @@
 #include "verify_models.h"
 
 #include "task_metric.h"
-#include "verify_places.h"
 
 #include <math.h>
 #include <string.h>

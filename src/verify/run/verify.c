@@ -7,9 +7,6 @@
 #include "runtime_find.h"
 #include "scratch.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -19,7 +19,6 @@
 #include "verify_half.h"
 #include "verify_losses.h"
 
-#include <math.h>
 #include <string.h>
 
 static double least_sqnr(uint32_t bits) {

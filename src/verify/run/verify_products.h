@@ -2,9 +2,10 @@
 #ifndef WEIR_VERIFY_PRODUCTS_H
 #define WEIR_VERIFY_PRODUCTS_H
 
+#include "sites.h"
 #include "verify.h"
 
-// Sets found.products_unseen where this processor cuts off sums of int8 products (site_cuts.h), the runs were not optimized, and an
+// Sets found.products_unseen where this processor cuts off sums of int8 products (verify_products_cut), the runs were not optimized, and an
 // optimized session multiplies codes of *m that are large enough. s: of the files of *m, whose weights are read up to the first such code;
 // NULL: there are no files, and `recipes` of the weights say whether codes are of 7 bits (NULL: any may be large). -1: they cannot be read.
 int verify_products_see(struct verify *v, const struct model *m, struct sources *s,
@@ -14,5 +15,12 @@ int verify_products_see(struct verify *v, const struct model *m, struct sources 
 uint32_t verify_products_codes(const struct model *m, uint32_t value);
 // Their type; UNDEFINED: it is not known.
 enum dtype verify_products_type(const struct model *m, uint32_t codes);
+
+// Is this an x86 processor without VNNI?
+bool verify_products_cut(void);
+
+// Does the site multiply by weights of int8, on an x86 processor without VNNI? There ONNX Runtime adds pairs of products of uint8 and
+// int8 in 16 bits, which are cut off beyond 32,767.
+bool verify_products_cut_at(const struct model *result, const struct site *s);
 
 #endif

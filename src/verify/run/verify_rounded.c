@@ -74,7 +74,8 @@ static uint32_t minor_of(const char *version) {
   return major > 1 ? UINT32_MAX : (uint32_t)min_u64(minor, UINT32_MAX);
 }
 
-bool verify_rounded_at(const struct model *m, uint32_t node, const char *version) {
+// Does an optimized session of that version of ONNX Runtime round the first input of the node?
+static bool rounds_at(const struct model *m, uint32_t node, const char *version) {
   const struct model_node *n = &m->nodes[node];
   const uint32_t minor = minor_of(version);
   if (n->flags & NODE_DEAD || n->n_in < 2 || !multiplies(m, node, minor)) return false;
@@ -92,15 +93,15 @@ bool verify_rounded_at(const struct model *m, uint32_t node, const char *version
 uint64_t verify_rounded_nodes(const struct model *m, const char *version) {
   uint64_t n = 0;
   for (uint32_t i = 0; i < m->n_nodes; i++)
-    n += verify_rounded_at(m, i, version);
+    n += rounds_at(m, i, version);
   return n;
 }
 
 bool verify_rounded_in(const struct model *source, const struct model *result, const struct site *s,
                        const char *version) {
   for (uint32_t i = 0; i < s->n_before; i++)
-    if (verify_rounded_at(source, s->before[i], version)) return true;
+    if (rounds_at(source, s->before[i], version)) return true;
   for (uint32_t i = 0; i < s->n_after; i++)
-    if (verify_rounded_at(result, s->after[i], version)) return true;
+    if (rounds_at(result, s->after[i], version)) return true;
   return false;
 }

@@ -5,8 +5,6 @@
 #include "sites.h"
 #include "verify.h"
 
-// Does an optimized session of that version of ONNX Runtime round the first input of the node?
-bool verify_rounded_at(const struct model *m, uint32_t node, const char *version);
 // How many nodes of the model it does so at.
 uint64_t verify_rounded_nodes(const struct model *m, const char *version);
 // At a node of the site, before or after the edits?

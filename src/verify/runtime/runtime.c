@@ -305,17 +305,8 @@ struct given {
 };
 
 static int write_at(int fd, uint64_t at, const uint8_t *bytes, size_t n, struct err *err) {
-  while (n > 0) {
-    const ssize_t put = pwrite(fd, bytes, n, (off_t)at);
-    if (put < 0 && errno == EINTR) continue;
-    if (put <= 0)
-      return err_errno(err, put < 0 ? errno : ENOSPC, ERR_IO,
-                       "cannot write an input to the scratch file");
-    bytes += put;
-    at += (uint64_t)put;
-    n -= (size_t)put;
-  }
-  return 0;
+  if (again_pwrite_all(fd, bytes, n, at) == 0) return 0;
+  return err_errno(err, errno, ERR_IO, "cannot write an input to the scratch file");
 }
 
 static int give_by_file(struct given *g, const struct array *x, struct frame_array *out,

@@ -2,10 +2,6 @@
 // type, its rank and the dims that are fixed; there is nothing else. Inputs with an initializer may be there.
 #include "samples_parts.h"
 
-static struct span name_of(const struct model *m, uint32_t value) {
-  return model_value_name(m, value);
-}
-
 // An input by name, or by place among those that must be given; NO_ID.
 static uint32_t input_of(const struct model *m, const struct array *x, uint32_t place) {
   const struct model_graph *g = &m->graphs[m->main_graph];
@@ -13,7 +9,7 @@ static uint32_t input_of(const struct model *m, const struct array *x, uint32_t 
   for (uint32_t i = 0; i < g->n_inputs; i++) {
     const uint32_t value = m->graph_io[g->inputs + i];
     const bool must = m->values[value].kind != VALUE_INITIALIZER;
-    if (*x->name ? span_is(name_of(m, value), x->name) : must && k == place) return value;
+    if (*x->name ? span_is(model_value_name(m, value), x->name) : must && k == place) return value;
     k += must;
   }
   return NO_ID;
@@ -28,7 +24,8 @@ static const char *inputs_words(const struct model *m, struct arena *a) {
     const uint32_t value = m->graph_io[g->inputs + i];
     if (m->values[value].kind == VALUE_INITIALIZER) continue;
     if (n++ == 8) return arena_printf(a, "%s …", words);
-    words = arena_printf(a, "%s%s'%s'", words, n > 1 ? ", " : "", quote(name_of(m, value)).s);
+    words =
+        arena_printf(a, "%s%s'%s'", words, n > 1 ? ", " : "", quote(model_value_name(m, value)).s);
   }
   return n ? words : "none";
 }
@@ -91,7 +88,7 @@ int samples_fit(const struct model *m, struct infer *in, const char *sample,
     struct array *x = &has->list[i];
     const uint32_t value = input_of(m, x, i);
     if (value == NO_ID) return no_such_input(m, sample, has, i, a, err);
-    const struct span name = name_of(m, value);
+    const struct span name = model_value_name(m, value);
     uint32_t slot = 0;
     while (m->graph_io[g->inputs + slot] != value)
       slot++;
@@ -110,7 +107,7 @@ int samples_fit(const struct model *m, struct infer *in, const char *sample,
       out->list[out->n++] = *by_input[i];
     } else if (m->values[value].kind != VALUE_INITIALIZER) {
       err_fill(err, ERR_INPUT, "the sample '%s' has no array for the input '%s'",
-               quote_str(sample).s, quote(name_of(m, value)).s);
+               quote_str(sample).s, quote(model_value_name(m, value)).s);
       return err_hint(err, "the model's inputs: %s", inputs_words(m, a));
     }
   }

@@ -10,8 +10,8 @@
 
 #include "cast.h"
 #include "quant_error_check.h"
-#include "site_feeds.h"
-#include "site_cuts.h"
+#include "site_run.h"
+#include "verify_products.h"
 #include "site_traits.h"
 #include "verify_rounded.h"
 #include "verify_top1.h"
@@ -486,7 +486,7 @@ int site_look(struct site_run *r, uint32_t i, struct verified_row *row, struct a
       r->v->options.runtime.optimized &&
       verify_rounded_in(r->e->source, r->e->result, s, runtime_about(r->v->runtime).version);
   const struct habit habits[] = {
-      {site_cuts_products(r->e->result, s), runtime_keep_sums,
+      {verify_products_cut_at(r->e->result, s), runtime_keep_sums,
        offsetof(struct verified_row, cut_off)},
       {rounded, runtime_keep_floats, offsetof(struct verified_row, rounded)}};
   for (size_t k = 0; k < sizeof habits / sizeof *habits; k++)

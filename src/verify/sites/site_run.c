@@ -1,7 +1,6 @@
 // What a run over sites is made of: the sides, what draws for them, the sites and which of them are looked at.
 #include "site_run.h"
 
-#include "site_traits.h"
 #include "verify_written.h"
 
 #include <errno.h>
@@ -20,7 +19,7 @@ const struct model *site_run_model(const struct site_run *r, int side) {
   return w ? &w->model : side == BEFORE ? r->e->source : r->e->result;
 }
 
-struct recipes *site_run_recipes(const struct site_run *r, int side) {
+static struct recipes *recipes_of(const struct site_run *r, int side) {
   struct verify_written *w = side == BEFORE ? r->e->before : r->e->written;
   return w ? &w->recipes : side == BEFORE ? r->e->source_recipes : r->e->recipes;
 }
@@ -199,7 +198,7 @@ int site_run_open(struct site_run *r, struct err *err) {
   for (int side = 0; side < SIDES; side++) {
     r->infer[side] = infer_new(site_run_model(r, side), &infer);
     infer_all(r->infer[side], NULL);
-    if (part_cutter_open(&r->cutter[side], site_run_model(r, side), site_run_recipes(r, side),
+    if (part_cutter_open(&r->cutter[side], site_run_model(r, side), recipes_of(r, side),
                          site_run_sources(r, side), o->memory, err))
       return -1;
   }

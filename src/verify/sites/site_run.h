@@ -42,7 +42,6 @@ void site_run_close(struct site_run *r);
 // A side is cut out of what was written, where something was.
 const struct verify_written *site_run_written(const struct site_run *r, int side);
 const struct model *site_run_model(const struct site_run *r, int side);
-struct recipes *site_run_recipes(const struct site_run *r, int side);
 struct sources *site_run_sources(const struct site_run *r, int side);
 
 // The graph of the edited model, on that side.
@@ -65,5 +64,17 @@ uint64_t site_run_bytes(const struct site_run *r, const struct site *s);
 
 // Opens what draws inputs, for both sides, in a batch of that many; 0: as the models say.
 int site_run_draws(struct site_run *r, int64_t batch, struct draw *out[SIDES], struct err *err);
+
+// ---- what the two parts of a site are fed: arrays that both read alike (site_feeds.c) ----
+
+struct site_feeds {
+  struct arrays of[SIDES];
+  struct part_input *inputs[SIDES];
+};
+
+// Draws an array for each input of the site; two values that are one on a side have the same elements. All is stored in *a.
+// False: one cannot be drawn, or has no elements that both types hold; *why says which.
+bool site_feeds_draw(struct site_run *r, const struct site *s, struct arena *a,
+                     struct site_feeds *f, char why[256]);
 
 #endif

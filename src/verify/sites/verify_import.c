@@ -69,11 +69,11 @@ static void tell_against(struct verify *v, const char *pass) {
 
 static int write_model(struct verify *v, const struct verify_import_from *from, struct err *err) {
   const struct checkpoint_source source = {from->request,     from->model, from->log,
-                                       v->options.memory, NULL,        NULL};
+                                           v->options.memory, NULL,        NULL};
   if (!from->log)
     return err_set(err, ERR_IO, "the edits could not be stored in '%s'", quote_path(v->scratch).s);
-  return checkpoint_model_write(&source, v->import->groups, v->scratch, v->scratch_fd, "import.onnx",
-                            &v->import->model, &v->arena, err);
+  return checkpoint_model_write(&source, v->import->groups, v->scratch, v->scratch_fd,
+                                "import.onnx", &v->import->model, &v->arena, err);
 }
 
 static int open_rows(struct verify *v, const struct verify_import_from *from, struct err *err) {
@@ -82,12 +82,20 @@ static int open_rows(struct verify *v, const struct verify_import_from *from, st
   return verify_written_open(&x->written, x->model.path, false, &x->at.exec.model, err);
 }
 
+static void close_import(struct verify *v) {
+  if (!v->import) return;
+  verify_written_close(&v->import->written);
+  if (v->import->at.opened) verify_replay_close(&v->import->at);
+  checkpoint_model_remove(v->scratch_fd, &v->import->model);
+  v->import = NULL;
+}
+
 int verify_import_open(struct verify *v, const struct verify_import_from *from, struct err *err) {
   const char *pass = NULL;
   const uint32_t groups = v->lacking && from->groups ? import_of(from->groups, &pass) : 0;
   if (groups == 0) return 0;
   v->import = arena_zalloc(&v->arena, sizeof *v->import);
-  v->import_close = verify_import_close;
+  v->import_close = close_import;
   *v->import =
       (struct verify_import){.groups = groups, .rest = edit_groups_after(from->groups, groups)};
   tell_against(v, pass);
@@ -128,13 +136,13 @@ int verify_import_source(struct verify *v, struct sources *sources, struct err *
   edits_init(&edits, &m, &recipes);
   edit_groups_keep(&edits);
   v->import = arena_zalloc(&v->arena, sizeof *v->import);
-  v->import_close = verify_import_close;
+  v->import_close = close_import;
   int rc = load_model(&m, sources, &load, err);
   if (rc == 0) rc = import(&edits, &a, err);
   const struct checkpoint_edited edited = {&edits, sources, v->options.memory};
   if (rc == 0)
-    rc = checkpoint_model_write_edited(&edited, v->scratch, v->scratch_fd, "import.onnx", &v->import->model,
-                             &v->arena, err);
+    rc = checkpoint_model_write_edited(&edited, v->scratch, v->scratch_fd, "import.onnx",
+                                       &v->import->model, &v->arena, err);
   const char *pass = edits.groups->n_rows ? edits.groups->rows[0].pass : "import-qonnx";
   tell_against(v, pass);
   edits_free(&edits);
@@ -142,14 +150,6 @@ int verify_import_source(struct verify *v, struct sources *sources, struct err *
   model_free(&m);
   arena_free(&a);
   return rc;
-}
-
-void verify_import_close(struct verify *v) {
-  if (!v->import) return;
-  verify_written_close(&v->import->written);
-  if (v->import->at.opened) verify_replay_close(&v->import->at);
-  checkpoint_model_remove(v->scratch_fd, &v->import->model);
-  v->import = NULL;
 }
 
 struct verify_edited verify_import_edited(const struct verify *v, struct verify_edited e) {

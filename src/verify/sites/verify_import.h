@@ -38,7 +38,6 @@ void verify_import_look(struct verify *v, const struct model *source);
 int verify_import_open(struct verify *v, const struct verify_import_from *from, struct err *err);
 // The same of a model without edits: it is imported here, in v->scratch.
 int verify_import_source(struct verify *v, struct sources *sources, struct err *err);
-void verify_import_close(struct verify *v);
 // *e with the imported model as the source. No import: as it is.
 struct verify_edited verify_import_edited(const struct verify *v, struct verify_edited e);
 

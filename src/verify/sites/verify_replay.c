@@ -14,7 +14,6 @@
 #include "passes.h"
 #include "replay_log.h"
 #include "verify_import.h"
-#include "verify_rest.h"
 
 // The functions of onnx_passes.ops come in the last groups of a run, for nodes of all of them: without these groups a model on
 // the way calls what it does not have.
@@ -74,7 +73,7 @@ void verify_replay_close(struct verify_replay *x) {
   execution_close(&x->exec);
 }
 
-struct verify_edited verify_replay_edited(const struct verify_replay *x) {
+static struct verify_edited edited_of(const struct verify_replay *x) {
   return (struct verify_edited){.source = &x->source,
                                 .result = &x->exec.model,
                                 .source_recipes = (struct recipes *)(uintptr_t)&x->source_recipes,
@@ -91,7 +90,7 @@ int verify_logged(struct verify *v, const struct verify_log *l, struct err *err)
   if (rc == 0 && l->out)
     rc = verify_written_open(&written, l->out, l->request->allow_links, &x.exec.model, err);
   if (rc == 0) {
-    struct verify_edited e = verify_replay_edited(&x);
+    struct verify_edited e = edited_of(&x);
     e.written = l->out ? &written : NULL;
     e.model = l->source;
     e.log = path_is_stream(l->log) ? NULL : l->log;
@@ -127,7 +126,7 @@ static enum answer differs(struct verify *v, const struct verify_edited *e, cons
   int rc = verify_replay_open(&x, e->request, e->model, e->log, upto, true, NULL, &ignored);
   if (rc == 0) {
     const struct verified kept = v->found;
-    struct verify_edited part = verify_replay_edited(&x);
+    struct verify_edited part = edited_of(&x);
     const struct edit_groups after = edit_groups_after(part.groups, e->groups->first);
     if (e->before) {
       part.source = e->source;

@@ -6,6 +6,7 @@
 #include "execution.h"
 #include "user_rules.h"
 #include "verify.h"
+#include "verify_written.h"
 
 struct verify_replay {
   bool opened; // there is something to close
@@ -25,7 +26,6 @@ int verify_replay_open(struct verify_replay *x, const struct request *request, c
 int verify_replay_rows(struct verify_replay *x, const struct request *request, const char *model,
                        const char *log, uint32_t groups, struct err *err);
 void verify_replay_close(struct verify_replay *x);
-struct verify_edited verify_replay_edited(const struct verify_replay *x);
 // The sites of an edit log, of whose request the limits, allow_links and the observer count.
 struct verify_log {
   const char *source, *out,
@@ -39,5 +39,10 @@ int verify_logged(struct verify *v, const struct verify_log *l, struct err *err)
 // found. `groups`: of the site, ascending; e->log has their edits.
 const char *verify_fault(struct verify *v, const struct verify_edited *e, const uint32_t *groups,
                          uint32_t n, struct arena *a);
+
+// What an output has that no edit is about, compared with the source (verify_rest.c).
+// Says in v->found whether all of it is as in the source, and else what is not, first. -1: bytes cannot be read.
+int verify_rest(struct verify *v, struct verify_replay *x, struct verify_written *w,
+                struct err *err);
 
 #endif

@@ -7,11 +7,10 @@
 //   the model   inputs and outputs, declared types, versions, functions, training, who made it, texts, metadata
 //
 // Bytes are streamed, whatever their size; nothing is run.
-#include "verify_rest.h"
+#include "verify_replay.h"
 
 #include "contrast.h"
 #include "diff.h"
-#include "fs.h"
 #include "verify_import.h"
 
 #include <string.h>

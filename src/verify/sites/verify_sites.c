@@ -31,7 +31,8 @@ static void tick(struct site_run *r, const char *name) {
   observer_tick(r->v->options.observer, &told);
 }
 
-static int verify_one(struct site_run *r, uint32_t i, struct err *err) {
+static int verify_one(void *ctx, uint32_t i, struct err *err) {
+  struct site_run *r = ctx;
   struct verified *f = &r->v->found;
   const struct site *s = &r->sites.list[i];
   struct arena a = {0};
@@ -67,10 +68,6 @@ static int verify_one(struct site_run *r, uint32_t i, struct err *err) {
   return rc;
 }
 
-static int one_site(void *ctx, uint32_t i, struct err *err) {
-  return verify_one(ctx, i, err);
-}
-
 static void be_alone(void *ctx) {
   struct site_run *r = ctx;
   r->alone = true;
@@ -82,7 +79,7 @@ static int verify_all(struct site_run *r, struct err *err) {
   struct verify_wide w = {.v = r->v,
                           .jobs = jobs < most ? jobs : most,
                           .n = r->sites.n,
-                          .one = one_site,
+                          .one = verify_one,
                           .alone = be_alone,
                           .ctx = r};
   if (r->groups || w.jobs < 2) {

@@ -1,11 +1,10 @@
-// The rows and the log of a run (checkpoints.h).
-//
 // The log lies in a file without a name in the folder for temporary files: it is as long as the run has edits, and goes with
 // the process.
 #include "checkpoints.h"
 
+#include "again.h"
+
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -15,7 +14,8 @@ bool checkpoints_are_verified(const struct pipeline *p) {
   return false;
 }
 
-struct checkpoints *checkpoints_begin(const struct pipeline *pipeline, bool verified, struct arena *a) {
+struct checkpoints *checkpoints_begin(const struct pipeline *pipeline, bool verified,
+                                      struct arena *a) {
   const bool files = pipeline && (pipeline->checkpoint || pipeline->intermediates);
   if (!files && !(verified && checkpoints_are_verified(pipeline))) return NULL;
   struct checkpoints *p = arena_zalloc(a, sizeof *p);
@@ -40,17 +40,9 @@ void checkpoints_begin_edits(struct checkpoints *p, struct execution *exec) {
 
 // What cannot be kept is said by whoever wants it.
 void checkpoints_line(struct checkpoints *p, struct span line) {
-  if (!p || p->log < 0) return;
-  for (size_t done = 0; done < line.n;) {
-    const ssize_t n = write(p->log, line.at + done, line.n - done);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) {
-      close(p->log);
-      p->log = -1;
-      return;
-    }
-    done += (size_t)n;
-  }
+  if (!p || p->log < 0 || again_write_all(p->log, line.at, line.n) == 0) return;
+  close(p->log);
+  p->log = -1;
 }
 
 void checkpoints_step(struct checkpoints *p, const struct execution *exec, uint32_t step) {

@@ -14,8 +14,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 enum { SHOWN = 10, DETAILS_SHOWN = 12, EXAMPLES = 3 };
 

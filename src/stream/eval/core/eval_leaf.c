@@ -91,17 +91,11 @@ int eval_leaf_source(struct eval *ev, struct extent at, uint64_t end, uint8_t *b
 
 uint32_t eval_leaf_piece(const struct eval *ev, const struct recipe *x, uint64_t entry) {
   const struct piece *pieces = ev->r->pieces + x->at;
-  uint32_t low = 0, high = x->n; // pieces[low].first <= entry < pieces[high].first
-  assert(x->n > 0);
-  while (high - low > 1) {
-    uint32_t middle = low + (high - low) / 2;
-    if (pieces[middle].first <= entry)
-      low = middle;
-    else
-      high = middle;
-  }
-  assert(entry - pieces[low].first < pieces[low].count);
-  return x->at + low;
+  uint32_t behind;
+  assert(x->n > 0 && pieces[0].first <= entry);
+  BISECT(behind, x->n, pieces[behind].first <= entry);
+  assert(entry - pieces[behind - 1].first < pieces[behind - 1].count);
+  return x->at + behind - 1;
 }
 
 // Entries of `entry_bytes` bytes without tags: for RAW an entry is a byte.

@@ -101,7 +101,8 @@ struct eval_chunks {
   uint32_t id; // whose elements, or NO_ID
   bool open;   // elements that come now count
   uint64_t next, end;
-  uint64_t line;         // elements of a line, where chunks are summed piece by piece; 0: they are one piece
+  uint64_t
+      line; // elements of a line, where chunks are summed piece by piece; 0: they are one piece
   struct eval_sums sums; // of the chunk that `next` is in, up to there
 };
 
@@ -168,9 +169,9 @@ struct eval {
   struct eval_stripe_box *boxes; // EVAL_BOXES
   struct eval_task task;         // the last one begun
   struct eval_once once;         // of that task
-  struct eval_hold hold;  // of an operand
-  struct eval_hold found; // of scales, while others are made of them
-  struct eval_cache *cache; // shared with other evaluators, or NULL
+  struct eval_hold hold;         // of an operand
+  struct eval_hold found;        // of scales, while others are made of them
+  struct eval_cache *cache;      // shared with other evaluators, or NULL
   struct eval_go_on go_on;
   struct eval_stream streams[EVAL_STREAMS];
   struct eval_cursor cursors[EVAL_CURSORS];
@@ -212,7 +213,7 @@ int eval_find_once(struct eval_task *t, const struct eval_cache_key *key, uint64
 //   - what it must look at more than once it keeps in the box that eval_box_for gives, marked busy
 //     while operands are asked (they take boxes too); the row says how many it needs at once
 //   - the task goes down unchanged; who changes elements in a way that has an error gives pairs to
-//     eval_figures.h, where told_of (eval_told.c) says that it does
+//     eval_figures.h, where told_of (eval.c) says that it does
 eval_elements_fn eval_elements;
 eval_elements_fn eval_leaf_elements;                                       // eval_leaf.c
 eval_elements_fn eval_join_fill_elements, eval_join_concat, eval_join_pad; // eval_join.c
@@ -260,7 +261,5 @@ struct eval_stripe_box *eval_box_for(struct eval *ev, uint32_t id);
 // Elements [first, first + count) of a view whose operand begins at `data` (eval_gather.c).
 void eval_gather(const struct eval_view *v, const uint8_t *data, uint32_t width, uint64_t first,
                  uint64_t count, uint8_t *out);
-// What a strided recipe looks at, through all strided recipes below it.
-uint32_t eval_view_operand(const struct recipes *r, uint32_t id);
 
 #endif

@@ -40,7 +40,8 @@ static bool is_view(const struct recipes *r, uint32_t id) {
   return r->rows[id].kind == RECIPE_TRANSPOSE || r->rows[id].kind == RECIPE_SLICE;
 }
 
-uint32_t eval_view_operand(const struct recipes *r, uint32_t id) {
+// What a strided recipe looks at, through all strided recipes below it.
+static uint32_t operand_of(const struct recipes *r, uint32_t id) {
   while (is_view(r, id))
     id = r->args[r->rows[id].args];
   return id;
@@ -331,5 +332,5 @@ int eval_view_elements(struct eval_task *t, uint32_t id, uint64_t first, uint64_
 }
 
 uint32_t eval_view_boxes(const struct eval *ev, uint32_t id, uint32_t *left) {
-  return 1 + eval_boxes_at_once(ev, eval_view_operand(ev->r, id), left);
+  return 1 + eval_boxes_at_once(ev, operand_of(ev->r, id), left);
 }

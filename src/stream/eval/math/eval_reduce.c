@@ -76,7 +76,7 @@ struct stripe {
   struct kernels_reduction k; // how many columns
   uint8_t *lanes, *partial, *levels, *results;
   uint8_t *rows, *turned; // for elements: as they are read, and transposed
-  size_t rows_bytes, turned_bytes;
+  size_t rows_bytes;
   uint64_t done; // elements of every column
 };
 

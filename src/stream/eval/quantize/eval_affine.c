@@ -181,12 +181,7 @@ static int find_ranges(void *ctx, struct err *err) {
   for (uint64_t c = 0; c < z->channels; c++)
     z->ranges[c] = (struct range){DBL_MAX, -DBL_MAX};
   if (join_ranges(z, err) != 0) return -1;
-  if (z->bad > 0) {
-    err_fill(err, ERR_FAIL,
-             "a weight of %llu elements has %llu that are NaN or infinite and cannot be quantized",
-             (unsigned long long)z->count, (unsigned long long)z->bad);
-    return err_because(err, REASON_NOT_SHRUNK);
-  }
+  if (z->bad > 0) return eval_kept_refuse(z->count, z->bad, err);
   for (uint64_t c = 0; c < z->channels; c++)
     eval_cache_put(z->t->ev->cache, &key, c, (const uint8_t *)&z->ranges[c], NULL);
   return 0;

@@ -6,7 +6,7 @@
 //   the i with the least tr(EᵀGE), the error of the output, G = XᵀX; the first of equals
 //
 // Where it is known over how many rows G is a sum, i are left out with which one of the weights has a larger error than with
-// i = 0, which changes nothing; G has its ridge (eval_moments.h), and of K columns and n rows the means are nearer to
+// i = 0, which changes nothing; G has its ridge (eval_moments.c), and of K columns and n rows the means are nearer to
 // each other: mean + (mean of all means - mean) K / (K + 10 n).
 //
 // No activations are needed. Of a weight with many columns some hundreds are looked at, as far apart as can be: an i that
@@ -15,7 +15,7 @@
 // Columns come in panels, of which G is read once for all i. A column's error is a sum of its own, and columns add in
 // order, so that panels show in nothing. Powers are products of a fifth root of square roots, found with operations that
 // round the same on all machines, which those of the C library do not.
-#include "eval_moments.h"
+#include "eval_whole.h"
 #include "eval_quantize.h"
 
 #include "second_moments.h"

@@ -32,11 +32,10 @@
 //
 // Where figures are all that is wanted (eval_blocks_measure) a box holds nothing but sums, and several
 // quantizations of the operand go over each panel of it.
-#include "eval_blocks.h"
+#include "eval_layout.h"
 
 #include "eval_figures.h"
-#include "eval_known.h"
-#include "eval_tell.h"
+#include "eval_panel.h"
 #include "eval_whole.h"
 
 #include <float.h>

@@ -11,9 +11,8 @@
 //
 //   of block b, with errors e now and e + d after:  (e + d)ᵀ G (e + d) - eᵀ G e = 2 dᵀ (G e)_b + dᵀ G' d
 //
-// so a column is never worse off than with all ranges as they are, in the eyes of G with its ridge (eval_moments.h). G e of
+// so a column is never worse off than with all ranges as they are, in the eyes of G with its ridge (eval_moments.c). G e of
 // a tile of rows is found when its turn comes, and follows each block of it.
-#include "eval_moments.h"
 #include "eval_whole.h"
 
 #include "second_moments.h"

@@ -15,8 +15,7 @@
 // Three tiles are in memory. One worker finds the factor for all consumers of a value, the others wait; tiles are kept
 // in the cache of the run, whose file takes what memory does not. Where there is no cache, or its disk is full, all
 // tiles are held in memory for as long as a box is filled, or, if these are many, it is refused.
-#include "eval_factor.h"
-#include "eval_moments.h"
+#include "eval_whole.h"
 
 #include "second_moments.h"
 

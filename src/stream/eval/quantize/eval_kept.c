@@ -73,3 +73,10 @@ int eval_kept_find(struct eval_kept *k, uint64_t first, size_t *n, const uint8_t
   *at = to;
   return 0;
 }
+
+int eval_kept_refuse(uint64_t count, uint64_t bad, struct err *err) {
+  err_fill(err, ERR_FAIL,
+           "a weight of %llu elements has %llu that are NaN or infinite and cannot be quantized",
+           (unsigned long long)count, (unsigned long long)bad);
+  return err_because(err, REASON_NOT_SHRUNK);
+}

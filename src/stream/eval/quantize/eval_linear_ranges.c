@@ -151,12 +151,7 @@ static int find(void *ctx, struct err *err) {
   const uint64_t n = z->end - z->first;
   z->bad = 0;
   if ((is_deviation(z) ? find_deviations : find_least_and_most)(z, err) != 0) return -1;
-  if (z->bad > 0) {
-    err_fill(err, ERR_FAIL,
-             "a weight of %llu elements has %llu that are NaN or infinite and cannot be quantized",
-             (unsigned long long)z->count, (unsigned long long)z->bad);
-    return err_because(err, REASON_NOT_SHRUNK);
-  }
+  if (z->bad > 0) return eval_kept_refuse(z->count, z->bad, err);
   for (uint64_t c = 0; c < n; c++)
     z->pairs[c] = (struct eval_linear_pair){z->lo[c], z->hi[c]};
   eval_cache_put_units(z->t->ev->cache, &z->key, z->first, n, (const uint8_t *)z->pairs, NULL);

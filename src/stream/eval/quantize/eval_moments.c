@@ -1,5 +1,4 @@
-// How far second moments are believed that are sums over few rows.
-#include "eval_moments.h"
+#include "eval_whole.h"
 
 #include "second_moments.h"
 

@@ -2,7 +2,6 @@
 // side by side, a tile of rows of weights, a group of codes.
 #include "eval_whole.h"
 
-#include "eval_figures.h"
 #include "second_moments.h"
 
 #include <math.h>

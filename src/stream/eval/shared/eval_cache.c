@@ -13,6 +13,7 @@
 // with no lock held, and it may fail: then it is given up, and what was in it counts as not known.
 #include "eval_cache.h"
 
+#include "again.h"
 #include "eval_turns.h"
 #include "table.h"
 
@@ -200,28 +201,8 @@ static uint64_t at_file(const struct entry *e, uint64_t unit, enum eval_cache_pa
 
 // ---- the file ----------------------------------------------------------------------------------
 
-static bool write_all(int fd, uint64_t at, const uint8_t *bytes, uint64_t n) {
-  while (n > 0) {
-    const ssize_t put = pwrite(fd, bytes, (size_t)min_u64(n, 1 << 30), (off_t)at);
-    if (put < 0 && errno == EINTR) continue;
-    if (put <= 0) return false;
-    bytes += put;
-    at += (uint64_t)put;
-    n -= (uint64_t)put;
-  }
-  return true;
-}
-
 static bool read_all(int fd, uint64_t at, uint8_t *bytes, size_t n) {
-  while (n > 0) {
-    const ssize_t got = pread(fd, bytes, n, (off_t)at);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return false;
-    bytes += got;
-    at += (uint64_t)got;
-    n -= (size_t)got;
-  }
-  return true;
+  return again_pread_all(fd, bytes, n, at) == (ssize_t)n;
 }
 
 // Gives an entry its place in the file, if there is one and it has room.
@@ -248,7 +229,8 @@ static bool move_to_file(struct eval_cache *c, struct entry *e) {
   const bool whole = e->in_file || e->bytes - bitmap == all_bytes(k);
   if (e->bytes == bitmap || is_used_up(e) || !whole || !take_file(c, e)) return false;
   for (uint32_t i = 0; i < EVAL_CACHE_PARTS; i++)
-    if (!write_all(c->fd, at_file(e, 0, i), at_memory(e, 0, i), e->in_memory[i] * k->bytes[i])) {
+    if (again_pwrite_all(c->fd, at_memory(e, 0, i), e->in_memory[i] * k->bytes[i],
+                         at_file(e, 0, i))) {
       c->file_failed = true;
       return false;
     }
@@ -396,8 +378,8 @@ void eval_cache_put_units(struct eval_cache *c, const struct eval_cache_key *key
   for (uint32_t i = 0; to_file && i < EVAL_CACHE_PARTS; i++) {
     const uint64_t here = units_in_memory(&was, unit, n, i), each = key->bytes[i];
     if (each > 0 && here < n)
-      failed |= !write_all(c->fd, at_file(&was, unit + here, i), parts[i] + here * each,
-                           (n - here) * each);
+      failed |= again_pwrite_all(c->fd, parts[i] + here * each, (n - here) * each,
+                                 at_file(&was, unit + here, i)) != 0;
   }
   set_known(c, key, unit, n, failed);
 }

@@ -121,7 +121,7 @@ int load_fault(struct loader *l, enum fault_level level, const char *place, cons
 // The same for an error that another module found (its kind and hint are kept).
 int load_fault_from(struct loader *l, const char *place, const struct err *cause);
 // Ends the load whatever the sink: framing is broken, or a limit is reached.
-int load_fatal(struct loader *l, uint64_t at, const char *fmt, ...) ERR_PRINTF(3, 4);
+#define load_fatal(l, at, ...) wire_error(&(l)->w, at, (l)->err, __VA_ARGS__)
 // -1 if `n` more rows of a table of `now` would pass the limit.
 int load_room(struct loader *l, uint64_t now, uint64_t n, const char *what);
 

@@ -71,7 +71,6 @@ struct sites_cut {
   TABLE(uint32_t,
         torn); // elements that no node is around together with another that they belong to
   struct sites_draft *drafts;
-  uint32_t n_drafts;
   uint32_t *draft_of; // by site
   struct sites_boundary *boundary;
   TABLE(uint32_t, reads);  // what sites_reads found
@@ -101,9 +100,6 @@ bool sites_has_bodies(const struct model *m, uint32_t node);
 
 // ---- sites_join.c ----
 uint32_t sites_join_root(struct sites_cut *c, uint32_t element);
-// False: they lie in different graphs, and a node around them is forced, or there is none: both are torn.
-bool sites_join(struct sites_cut *c, uint32_t a, uint32_t b);
-uint32_t sites_join_claim(struct sites_cut *c, uint32_t before, uint32_t after); // its number
 // All that must be one site, and what is demanded of it.
 void sites_join_all(struct sites_cut *c);
 

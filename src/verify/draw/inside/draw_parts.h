@@ -118,4 +118,25 @@ bool draw_dims(struct draw *d, uint32_t value, int64_t dims[ARRAY_MAX_RANK], uin
 // The elements of a small constant, or of what inference knows; false: not known as numbers.
 bool draw_known(struct draw *d, uint32_t value, double *list, uint32_t room, uint32_t *n);
 
+// ---- texts (draw_strings.c) ----
+
+// A tensor of strings of these dims, in *a. False: there would be too many.
+bool draw_strings(struct draw *d, uint32_t value, const int64_t *dims, uint32_t rank,
+                  struct arena *a, struct array *out);
+
+// ---- elements: drawn, converted, packed (draw_elements.c) ----
+
+#define DRAW_BYTES_MAX ((uint64_t)1 << 30)
+
+struct draw_asked {
+  uint32_t value;
+  const uint32_t *users;
+  uint32_t n_users;
+  const struct draw_input *input; // of the main graph; NULL: it is none
+};
+
+// Fills the elements of x, which lie at `at`.
+void draw_elements(struct draw *d, const struct draw_asked *asked, const struct array *x,
+                   uint8_t *at);
+
 #endif

@@ -42,5 +42,7 @@ void eval_kept_begin(struct eval_kept *k, uint64_t first);
 // At most *n elements from place `first` on, wherever they are: *n of them at *at.
 int eval_kept_find(struct eval_kept *k, uint64_t first, size_t *n, const uint8_t **at,
                    struct err *err);
+// -1: of `count` elements that were looked at, `bad` are not finite.
+int eval_kept_refuse(uint64_t count, uint64_t bad, struct err *err);
 
 #endif

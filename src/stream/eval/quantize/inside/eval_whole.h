@@ -3,6 +3,8 @@
 #define WEIR_EVAL_WHOLE_H
 
 #include "eval_panel.h"
+#include "eval_parts.h"
+#include "eval_quantize.h"
 
 // A box of columns at work: arrays of `n` columns side by side, in the box behind what it holds.
 struct eval_whole {
@@ -49,5 +51,41 @@ uint64_t eval_gptq_column_bytes(const struct eval_quantize *z);
 int eval_gptq_fill(struct eval_whole *w, double *doubles, struct err *err);
 uint64_t eval_clipped_column_bytes(const struct eval_quantize *z);
 int eval_clipped_fill(struct eval_whole *w, double *doubles, struct err *err);
+
+// ---- the factor of second moments (eval_factor.c) ----
+
+// Memory for tiles, for as long as columns are quantized.
+struct eval_factor {
+  uint64_t k;
+  uint32_t gram;
+  struct eval_cache_key key;
+  double *tile;     // SECOND_MOMENTS_SIDE * SECOND_MOMENTS_SIDE
+  uint8_t *scratch; // KERNELS_PRODUCTS_SCRATCH
+  double *all;      // all tiles, where no cache keeps them; or NULL
+};
+int eval_factor_open(struct eval_factor *f, const struct eval_quantize *z, struct err *err);
+void eval_factor_close(struct eval_factor *f);
+// Tile (r, c), c <= r, of the lower triangular M with H = MᵀM into f->tile, rows of second_moments_side(k, c) elements. H: the
+// second moments, dampened. A value that was never other than 0 has a diagonal element below 0.
+int eval_factor_tile(struct eval_task *t, struct eval_factor *f, uint64_t r, uint64_t c,
+                     struct err *err);
+
+// ---- how far second moments are believed that are sums over few rows (eval_moments.c) ----
+//
+// Of K columns and n rows, G = XᵀX knows at most n directions, and calls errors along all others harmless. What is found by
+// it is to hold for other rows too, so it is found by
+//
+//   G + ridge I          ridge = 0.3 (K / n) (mean of G's diagonal)
+//
+// which goes to G as rows become many, and to a multiple of the identity, plain errors of weights, as they become few.
+
+// Element i of the diagonal of the second moments `gram` of k columns: not negative, and finite; else ERR_MODEL.
+int eval_moments_at(struct eval_task *t, uint32_t gram, uint64_t k, uint64_t i, double *out,
+                    struct err *err);
+// The ridge of the second moments `gram` of k columns, sums over `seen` rows; 0 where seen is 0: not said.
+int eval_moments_ridge(struct eval_task *t, uint32_t gram, uint64_t k, uint64_t seen, double *ridge,
+                       struct err *err);
+// Adds it to a tile on the diagonal, `side` rows of it.
+void eval_moments_add(double *tile, size_t side, double ridge);
 
 #endif
