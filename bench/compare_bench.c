@@ -1,6 +1,6 @@
 // How long the figures of two float arrays take: compare_bench [MEGABYTES]. Prints seconds for a pair that
 // differs everywhere, one that differs in a thousandth of its elements, and an equal one.
-#include "compare.h"
+#include "verify/compare/compare.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 // median processor time of TIMES runs of infer_all (default 5), in seconds, and the bytes that its table holds for each
 // value.
 #include "bench_time.h"
-#include "infer.h"
+#include "infer/infer.h"
 #include "model_builder.h"
 
 #include <stdio.h>

@@ -7,7 +7,7 @@
 // in panels of the size the evaluator takes; outputs are in place, touched before, and so is the
 // input. The best variant that the machine has runs.
 #include "bench_time.h"
-#include "kernels.h"
+#include "kernels/kernels.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 // median processor time of TIMES runs (default 7), in seconds.
 #include "bench_time.h"
 #include "model_builder.h"
-#include "rules.h"
+#include "passes/rules/rules.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,20 +5,20 @@
 //                                           n > 0: exit code n; the command has said why
 //                                           -1: err says why; its kind is the exit code
 //                                           a signal came meanwhile: it ends us, once all is said
-#include "arena.h"
-#include "cli.h"
-#include "cli_request.h"
-#include "commands.h"
-#include "completion.h"
-#include "help.h"
-#include "hints.h"
-#include "execution.h"
-#include "manpage.h"
-#include "report.h"
-#include "stop.h"
-#include "tables.h"
-#include "topics.h"
-#include "version.h"
+#include "base/arena.h"
+#include "cli/cli.h"
+#include "cli/commands.h"
+#include "cli/help/completion.h"
+#include "cli/help/help.h"
+#include "cli/help/manpage.h"
+#include "cli/help/tables.h"
+#include "cli/help/topics.h"
+#include "cli/help/version.h"
+#include "cli/hints.h"
+#include "cli/report.h"
+#include "cli/stop.h"
+#include "execute/execution.h"
+#include "request/cli_request.h"
 
 #include <malloc.h>
 #include <signal.h>
@@ -28,7 +28,7 @@
 
 static int (*const commands[CLI_COMMANDS])(const struct cli_args *, struct err *) = {
 #define COMMAND(stem, ...) cmd_##stem,
-#include "commands.def"
+#include "cli/commands.def"
 #undef COMMAND
 };
 

@@ -1,8 +1,8 @@
-#include "audit.h"
+#include "audit/audit.h"
 
-#include "audit_tensors.h"
-#include "manifest.h"
-#include "sign_model.h"
+#include "audit/audit_tensors.h"
+#include "audit/sign_model.h"
+#include "stream/seal/manifest.h"
 
 #include <stdlib.h>
 #include <unistd.h>

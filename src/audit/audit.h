@@ -14,10 +14,10 @@
 #ifndef WEIR_AUDIT_H
 #define WEIR_AUDIT_H
 
-#include "audit_files.h"
-#include "audit_target.h"
-#include "audit_tensors.h"
-#include "sign_key.h"
+#include "audit/audit_files.h"
+#include "audit/audit_target.h"
+#include "audit/audit_tensors.h"
+#include "audit/sign_key.h"
 
 struct audit_request {
   const char *operand;    // the model, or its manifest

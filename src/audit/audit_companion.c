@@ -16,13 +16,13 @@
 // SHA-256 must be the manifest's, every line must lie within the files, have as many digests as its
 // length wants, and name a tensor of the model. Lines are read one by one; only those that touch
 // damage are kept.
-#include "audit_tensors.h"
+#include "audit/audit_tensors.h"
 
-#include "again.h"
-#include "json.h"
-#include "manifest.h"
+#include "base/again.h"
+#include "json/json.h"
+#include "stream/seal/manifest.h"
 
-#include "table.h"
+#include "base/table.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -6,10 +6,10 @@
 //
 // So the .onnx is asked, which is the manifest's own word once its digest is right. Locations are compared as paths, as
 // whoever opens them understands them ("./e.onnx.data" is "e.onnx.data").
-#include "audit_files.h"
+#include "audit/audit_files.h"
 
-#include "beneath.h"
-#include "load.h"
+#include "stream/io/beneath.h"
+#include "stream/load/load.h"
 
 static int load(struct model *m, const char *path, struct sources **sources, struct err *err) {
   const struct sources_options opening = {.allow_links = true};

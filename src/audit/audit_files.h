@@ -2,10 +2,10 @@
 #ifndef WEIR_AUDIT_FILES_H
 #define WEIR_AUDIT_FILES_H
 
-#include "audit_target.h"
-#include "manifest.h"
+#include "audit/audit_target.h"
+#include "stream/seal/manifest.h"
 
-#include "table.h"
+#include "base/table.h"
 
 struct audit_files {
   TABLE(const char *,

@@ -1,11 +1,11 @@
 // OUT.onnx | OUT.onnx.manifest.json ──▶ OUT.onnx, OUT.onnx.manifest.json, OUT.onnx.sig, and the folder that they are in
-#include "audit_target.h"
+#include "audit/audit_target.h"
 
-#include "again.h"
-#include "shell_words.h"
-#include "manifest_signed.h"
-#include "model_folder.h"
-#include "unfinished.h"
+#include "base/again.h"
+#include "base/shell_words.h"
+#include "stream/load/model_folder.h"
+#include "stream/seal/manifest_signed.h"
+#include "stream/staging/unfinished.h"
 
 #include <dirent.h>
 #include <stdlib.h>

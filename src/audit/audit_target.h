@@ -5,8 +5,8 @@
 #ifndef WEIR_AUDIT_TARGET_H
 #define WEIR_AUDIT_TARGET_H
 
-#include "arena.h"
-#include "err.h"
+#include "base/arena.h"
+#include "base/err.h"
 
 struct audit_target {
   const char *manifest, *model, *signature; // as far as the user's folder

@@ -9,10 +9,10 @@
 //
 // The load does not open data files, since a damaged one may be short or missing. A notice says when names come from a
 // damaged .onnx: a flipped bit may have changed a name or a place.
-#include "audit_tensors.h"
+#include "audit/audit_tensors.h"
 
-#include "load.h"
-#include "tensor_map.h"
+#include "stream/load/load.h"
+#include "stream/load/tensor_map.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,9 +2,9 @@
 #ifndef WEIR_AUDIT_TENSORS_H
 #define WEIR_AUDIT_TENSORS_H
 
-#include "manifest.h"
-#include "model.h"
-#include "observer.h"
+#include "base/observer.h"
+#include "model/model.h"
+#include "stream/seal/manifest.h"
 
 struct audit_found {
   const char *file; // relative to the model's folder

@@ -1,5 +1,5 @@
 // Three bytes as four characters and back; one form only, so that no two texts stand for the same bytes.
-#include "base64.h"
+#include "audit/base64.h"
 
 static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 

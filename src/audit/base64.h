@@ -2,8 +2,8 @@
 #ifndef WEIR_BASE64_H
 #define WEIR_BASE64_H
 
-#include "arena.h"
-#include "span.h"
+#include "base/arena.h"
+#include "base/span.h"
 
 // NUL-terminated, in the arena.
 const char *base64_encode(struct span bytes, struct arena *a);

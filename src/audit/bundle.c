@@ -5,9 +5,9 @@
 //
 // What is signed is not the payload but, of DSSE, "DSSEv1 LENGTH TYPE LENGTH PAYLOAD": a payload of another type
 // never has this one's signature.
-#include "bundle.h"
+#include "audit/bundle.h"
 
-#include "base64.h"
+#include "audit/base64.h"
 
 static const char media_type[] = "application/vnd.dev.sigstore.bundle.v0.3+json";
 static const char payload_type[] = "application/vnd.in-toto+json";

@@ -3,8 +3,8 @@
 #ifndef WEIR_BUNDLE_H
 #define WEIR_BUNDLE_H
 
-#include "json.h"
-#include "sign_key.h"
+#include "audit/sign_key.h"
+#include "json/json.h"
 
 struct bundle {
   struct arena arena;

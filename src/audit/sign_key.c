@@ -7,10 +7,10 @@
 //   -----BEGIN EC PRIVATE KEY-----      or PRIVATE KEY; PUBLIC KEY
 //
 // Signatures are not the same from one call to the next: ECDSA takes a random number for each.
-#include "sign_key.h"
+#include "audit/sign_key.h"
 
-#include "arena.h"
-#include "digest.h"
+#include "base/arena.h"
+#include "base/digest.h"
 
 #include <openssl/bio.h>
 #include <openssl/core_names.h>

@@ -3,8 +3,8 @@
 #ifndef WEIR_SIGN_KEY_H
 #define WEIR_SIGN_KEY_H
 
-#include "err.h"
-#include "span.h"
+#include "base/err.h"
+#include "base/span.h"
 
 enum { SIGN_KEY_SIGNATURE_MAX = 160 }; // P-521 has 139 bytes at most
 

@@ -3,13 +3,13 @@
 //            the signature that is there says the same, by this key ──▶ it stays
 //
 // Two signatures of one statement differ, so one that is good is never made again: a second call changes nothing.
-#include "sign_model.h"
+#include "audit/sign_model.h"
 
-#include "again.h"
-#include "audit_files.h"
-#include "bundle.h"
-#include "fs.h"
-#include "manifest_signed.h"
+#include "audit/audit_files.h"
+#include "audit/bundle.h"
+#include "base/again.h"
+#include "stream/seal/manifest_signed.h"
+#include "stream/sys/fs.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,10 +2,10 @@
 #ifndef WEIR_SIGN_MODEL_H
 #define WEIR_SIGN_MODEL_H
 
-#include "audit_target.h"
-#include "manifest.h"
-#include "sign_key.h"
-#include "work.h"
+#include "audit/audit_target.h"
+#include "audit/sign_key.h"
+#include "stream/run/work.h"
+#include "stream/seal/manifest.h"
 
 // The key in a file. ERR_INPUT where there is none.
 int sign_model_key(struct sign_key **out, const char *path, enum sign_key_half half,

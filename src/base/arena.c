@@ -9,9 +9,9 @@
 // Tables grow by a quarter: with realloc on top of mremap the old rows move without being copied,
 // and rows never touched cost nothing resident. What both hold is counted in one number for the
 // reports.
-#include "arena.h"
+#include "base/arena.h"
 
-#include "table.h"
+#include "base/table.h"
 
 #include <assert.h>
 #include <stdarg.h>

@@ -4,7 +4,7 @@
 #ifndef WEIR_ARENA_H
 #define WEIR_ARENA_H
 
-#include "span.h"
+#include "base/span.h"
 
 struct arena_chunk;
 struct arena {

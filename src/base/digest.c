@@ -4,9 +4,9 @@
 // small tensor. A failure here means that the library is unusable (a broken FIPS configuration,
 // say), or that it has no memory. Nothing sensible can follow, so it stops the program, and no caller checks
 // for it: want of memory as everywhere (arena.h).
-#include "digest.h"
+#include "base/digest.h"
 
-#include "arena.h"
+#include "base/arena.h"
 
 #include <errno.h>
 #include <openssl/evp.h>

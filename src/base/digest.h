@@ -2,7 +2,7 @@
 #ifndef WEIR_DIGEST_H
 #define WEIR_DIGEST_H
 
-#include "span.h"
+#include "base/span.h"
 
 enum { DIGEST_BYTES = 32, DIGEST_HEX = 65 };
 

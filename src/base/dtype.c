@@ -7,7 +7,7 @@
 // Types of less than a byte are packed contiguously, the first element in the lowest bits (float6
 // too: four elements in three bytes). A product that would pass 2^63 - 1 is refused here and
 // nowhere else.
-#include "dtype.h"
+#include "base/dtype.h"
 
 #include <float.h>
 
@@ -19,7 +19,7 @@ struct dtype_row {
 
 static const struct dtype_row rows[] = {
 #define DTYPE(symbol, number, name, bits, field, kind) [number] = {name, bits, field, kind},
-#include "dtype.def"
+#include "base/dtype.def"
 #undef DTYPE
 };
 enum { ROWS = sizeof rows / sizeof rows[0] };

@@ -2,12 +2,12 @@
 #ifndef WEIR_DTYPE_H
 #define WEIR_DTYPE_H
 
-#include "span.h"
+#include "base/span.h"
 
 enum dtype {
   DTYPE_UNDEFINED = 0,
 #define DTYPE(symbol, number, ...) DTYPE_##symbol = number,
-#include "dtype.def"
+#include "base/dtype.def"
 #undef DTYPE
 };
 

@@ -9,7 +9,7 @@
 // options, the error carries a reason instead, and tools has the words. An errno becomes a kind at
 // one place, here, and its text a part of the message; above the function that made the call there
 // is no errno.
-#include "err.h"
+#include "base/err.h"
 
 #include <errno.h>
 #include <stdarg.h>

@@ -3,7 +3,7 @@
 // cells are enough, and longer words have no near name.
 //
 // A candidate that begins with the word given is near as well, if it is the only one.
-#include "guess.h"
+#include "base/guess.h"
 
 #include <ctype.h>
 #include <string.h>

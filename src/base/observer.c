@@ -1,5 +1,5 @@
 // An observer is a table of functions; here are the calls that spare everybody the question whether one is there.
-#include "observer.h"
+#include "base/observer.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -6,8 +6,8 @@
 #ifndef WEIR_OBSERVER_H
 #define WEIR_OBSERVER_H
 
-#include "err.h"
-#include "span.h"
+#include "base/err.h"
+#include "base/span.h"
 
 #include <stdbool.h>
 #include <stdint.h>

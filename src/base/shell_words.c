@@ -1,6 +1,6 @@
 // What a shell must be given to say a word again: for commands that the user is told to give (how to
 // resume a run). Bare words stay bare, so that the usual line is readable.
-#include "shell_words.h"
+#include "base/shell_words.h"
 
 const char *shell_words_quote(const char *word, struct arena *arena) {
   static const char safe[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"

@@ -2,7 +2,7 @@
 #ifndef WEIR_SHELL_WORDS_H
 #define WEIR_SHELL_WORDS_H
 
-#include "arena.h"
+#include "base/arena.h"
 
 // The word as a POSIX shell must see it to give it back: bare where that is safe, else in single
 // quotes.

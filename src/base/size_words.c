@@ -4,9 +4,9 @@
 // A fraction is multiplied out digit by digit in integers, from its end: no double comes between
 // the words and the bytes, however many digits there are. Sizes that were given are shown as such
 // words again; sizes that came about are shown in decimal units (quote_bytes).
-#include "size_words.h"
+#include "base/size_words.h"
 
-#include "span.h"
+#include "base/span.h"
 
 #include <stdio.h>
 

@@ -2,7 +2,7 @@
 #ifndef WEIR_SIZE_WORDS_H
 #define WEIR_SIZE_WORDS_H
 
-#include "span.h"
+#include "base/span.h"
 
 // "64", "64K", "64M", "1G", "2T" and "64MiB" count in powers of 1024, "64kB" and "64MB" in powers
 // of 1000. The number may have a decimal fraction if there is a unit: "12.5M", "1.5GiB"; what is no

@@ -3,7 +3,7 @@
 #ifndef WEIR_SOURCE_H
 #define WEIR_SOURCE_H
 
-#include "span.h"
+#include "base/span.h"
 
 // How the elements lie in the pieces of a source.
 enum encoding {

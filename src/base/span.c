@@ -6,7 +6,7 @@
 //
 // Texts are returned in structs by value, so that a message can hold several of them and nobody
 // owns any. Products say when they overflow, and never wrap.
-#include "span.h"
+#include "base/span.h"
 
 #include <stdio.h>
 

@@ -12,7 +12,7 @@
 #ifndef WEIR_TABLE_H
 #define WEIR_TABLE_H
 
-#include "arena.h"
+#include "base/arena.h"
 
 // The members of a table in a struct. TABLE_BIG: where 2^32 rows are not enough (bytes).
 #define TABLE(type, name)                                                                          \

@@ -4,7 +4,7 @@
 #ifndef WEIR_TABLES_FREE_H
 #define WEIR_TABLES_FREE_H
 
-#include "table.h"
+#include "base/table.h"
 
 #define TABLES_FREE(t, ...)                                                                        \
   TABLES_FREE_COUNT(__VA_ARGS__, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)(t, __VA_ARGS__)

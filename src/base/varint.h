@@ -2,7 +2,7 @@
 #ifndef WEIR_VARINT_H
 #define WEIR_VARINT_H
 
-#include "span.h"
+#include "base/span.h"
 
 enum wire_type { WIRE_VARINT, WIRE_FIXED64, WIRE_BYTES, WIRE_GROUP, WIRE_END_GROUP, WIRE_FIXED32 };
 

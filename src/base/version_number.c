@@ -1,4 +1,4 @@
-#include "version_number.h"
+#include "base/version_number.h"
 
 #ifndef WEIR_VERSION
 #error "WEIR_VERSION is set by the build"

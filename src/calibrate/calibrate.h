@@ -16,13 +16,13 @@
 #ifndef WEIR_CALIBRATE_H
 #define WEIR_CALIBRATE_H
 
-#include "artifact.h"
-#include "calibrate_model.h"
-#include "calibrate_values.h"
-#include "observer.h"
-#include "range_method.h"
-#include "runtime.h"
-#include "samples.h"
+#include "base/observer.h"
+#include "calibrate/calibrate_model.h"
+#include "calibrate/calibrate_values.h"
+#include "ranges/range_method.h"
+#include "stream/staging/artifact.h"
+#include "verify/runtime/runtime.h"
+#include "verify/samples/samples.h"
 
 struct calibrate_options {
   enum calibrate_statistics statistics;

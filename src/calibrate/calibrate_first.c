@@ -10,11 +10,11 @@
 //
 // A value with a NaN in it, and those that it may have come into, are fetched, and looked at here. What is the same as
 // another value in other dims is not looked at twice. Inputs are looked at here as well, since they are at hand.
-#include "calibrate.h"
+#include "calibrate/calibrate.h"
 
-#include "sample_journal.h"
-#include "calibrate_look.h"
-#include "kernels_convert.h"
+#include "calibrate/calibrate_look.h"
+#include "calibrate/sample_journal.h"
+#include "kernels/convert/kernels_convert.h"
 
 #include <math.h>
 #include <stdlib.h>

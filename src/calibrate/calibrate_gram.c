@@ -1,12 +1,12 @@
 // Tiles lie in files (second_moments.h says how), since those of one value may be a gigabyte. A sample's rows are taken in panels that fit the
 // memory; for each panel every tile is read, added to and written: the first panel reads the file that the sample before
 // left and writes the other one, so that the first is whole until the sample is recorded.
-#include "calibrate.h"
+#include "calibrate/calibrate.h"
 
-#include "again.h"
-#include "calibrate_look.h"
-#include "second_moments.h"
-#include "kernels.h"
+#include "base/again.h"
+#include "calibrate/calibrate_look.h"
+#include "kernels/kernels.h"
+#include "tensor_stats/second_moments.h"
 
 #include <errno.h>
 #include <math.h>

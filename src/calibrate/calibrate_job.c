@@ -4,17 +4,17 @@
 //     ─▶ first read ─▶ second read ─▶ RANGES in its place, the staging folder gone
 //
 // Nothing is placed before all of what can be refused was looked at, and RANGES is there whole or not at all.
-#include "calibrate_job.h"
+#include "calibrate/calibrate_job.h"
 
-#include "custom_ops.h"
-#include "file_lookup.h"
-#include "fs.h"
-#include "side_inputs.h"
-#include "execution_stage.h"
-#include "pipeline_yaml.h"
-#include "record_file.h"
-#include "runtime_find.h"
-#include "version_number.h"
+#include "base/version_number.h"
+#include "execute/execution_stage.h"
+#include "execute/record_file.h"
+#include "passes/custom_ops/custom_ops.h"
+#include "pipeline/config/pipeline_yaml.h"
+#include "side_inputs/side_inputs.h"
+#include "stream/sys/file_lookup.h"
+#include "stream/sys/fs.h"
+#include "verify/runtime/runtime_find.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,9 +2,9 @@
 #ifndef WEIR_CALIBRATE_JOB_H
 #define WEIR_CALIBRATE_JOB_H
 
-#include "calibrate_request.h"
-#include "pass_edits.h"
-#include "scratch.h"
+#include "calibrate/calibrate_request.h"
+#include "execute/passes/pass_edits.h"
+#include "stream/sys/scratch.h"
 
 struct calibrate_record;
 

@@ -1,8 +1,8 @@
 // Pieces of whole elements, converted where they are not floats; nothing of an array is kept.
-#include "calibrate_look.h"
+#include "calibrate/calibrate_look.h"
 
-#include "kernels_convert.h"
-#include "ranges.h"
+#include "kernels/convert/kernels_convert.h"
+#include "ranges/ranges.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -2,8 +2,8 @@
 #ifndef WEIR_CALIBRATE_LOOK_H
 #define WEIR_CALIBRATE_LOOK_H
 
-#include "array.h"
-#include "kernels_tally.h"
+#include "kernels/tally/kernels_tally.h"
+#include "verify/arrays/array.h"
 
 struct calibrate_piece {
   const float *at; // n of them

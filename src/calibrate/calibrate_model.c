@@ -7,13 +7,13 @@
 //
 // The runtime reads external data from below one folder, which is here "/": the locations are absolute paths of the source's
 // files and of our own.
-#include "calibrate_model.h"
+#include "calibrate/calibrate_model.h"
 
-#include "fs.h"
-#include "onnx_fields.h"
-#include "part.h"
-#include "plan_refer.h"
-#include "rope.h"
+#include "model/onnx_fields.h"
+#include "plan/plan_refer.h"
+#include "plan/rope.h"
+#include "stream/sys/fs.h"
+#include "verify/cut/part.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -8,10 +8,10 @@
 #ifndef WEIR_CALIBRATE_MODEL_H
 #define WEIR_CALIBRATE_MODEL_H
 
-#include "model.h"
-#include "recipe.h"
-#include "runtime.h"
-#include "sources.h"
+#include "model/model.h"
+#include "recipe/recipe.h"
+#include "stream/io/sources.h"
+#include "verify/runtime/runtime.h"
 
 struct calibrate_model_of {
   const struct model *m; // as passes left it

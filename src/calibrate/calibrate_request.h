@@ -2,8 +2,8 @@
 #ifndef WEIR_CALIBRATE_REQUEST_H
 #define WEIR_CALIBRATE_REQUEST_H
 
-#include "calibrate.h"
-#include "request.h"
+#include "calibrate/calibrate.h"
+#include "execute/request.h"
 
 struct calibrate_request {
   const struct request *base; // source, limits, fresh, resume_command

@@ -6,15 +6,15 @@
 //
 // Of a value that several nodes quantize the first counts. Scales that nodes compute, scales of blocks, zero points that are no integers, and
 // lists that are larger than what the index holds are left out, and counted.
-#include "calibrate_scales.h"
+#include "calibrate/calibrate_scales.h"
 
-#include "dtype.h"
-#include "json.h"
-#include "kit.h"
-#include "load.h"
-#include "plain_file.h"
-#include "record_file.h"
-#include "sources.h"
+#include "base/dtype.h"
+#include "execute/record_file.h"
+#include "json/json.h"
+#include "json/plain_file.h"
+#include "passes/kit/kit.h"
+#include "stream/io/sources.h"
+#include "stream/load/load.h"
 
 #include <math.h>
 #include <unistd.h>

@@ -2,7 +2,7 @@
 #ifndef WEIR_CALIBRATE_SCALES_H
 #define WEIR_CALIBRATE_SCALES_H
 
-#include "observer.h"
+#include "base/observer.h"
 
 struct calibrate_scales {
   const char *model; // path; with `table` not looked at

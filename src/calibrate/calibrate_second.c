@@ -4,11 +4,11 @@
 //
 // Bins have their edges by the first read, so that counts add up in any order. A sum is two doubles, the second of which has
 // what the first lost to rounding: the mean, as a float, is that of the exact sum.
-#include "calibrate.h"
+#include "calibrate/calibrate.h"
 
-#include "sample_journal.h"
-#include "calibrate_look.h"
-#include "fs.h"
+#include "calibrate/calibrate_look.h"
+#include "calibrate/sample_journal.h"
+#include "stream/sys/fs.h"
 
 #include <errno.h>
 #include <fcntl.h>

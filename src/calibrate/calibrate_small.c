@@ -1,4 +1,4 @@
-#include "calibrate.h"
+#include "calibrate/calibrate.h"
 
 // Fewer values cost the runtime less than to hand them out. Bytes: of a value, and of all of them.
 enum { FROM_VALUES = 1000, MOST_BYTES = 16 << 10, ALL_BYTES = 16 << 20 };

@@ -6,9 +6,9 @@
 // ReduceMin and ReduceMax of the runtime may drop a NaN, depending on its place, so a value that may have one is checked by its
 // sum. Outputs of operators that make no NaN from finite numbers are not checked: an Add of two finite numbers may be an
 // infinity, which is refused, but never a NaN.
-#include "calibrate_values.h"
+#include "calibrate/calibrate_values.h"
 
-#include "weights.h"
+#include "passes/kit/weights.h"
 
 #include <assert.h>
 #include <fnmatch.h>

@@ -2,8 +2,8 @@
 #ifndef WEIR_CALIBRATE_VALUES_H
 #define WEIR_CALIBRATE_VALUES_H
 
-#include "infer.h"
-#include "model.h"
+#include "infer/infer.h"
+#include "model/model.h"
 
 // What is wanted beside ranges: of what a MatMul, Gemm or Conv with a constant weight reads.
 enum calibrate_statistics { CALIBRATE_RANGES, CALIBRATE_CHANNELS, CALIBRATE_GRAM };

@@ -1,10 +1,10 @@
 // record: u64 length | SHA-256 of what follows | bytes
 //
 // A record is synced before the next sample begins; one that was torn has another digest, and is written over.
-#include "sample_journal.h"
+#include "calibrate/sample_journal.h"
 
-#include "digest.h"
-#include "fs.h"
+#include "base/digest.h"
+#include "stream/sys/fs.h"
 
 #include <assert.h>
 #include <errno.h>

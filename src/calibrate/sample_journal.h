@@ -5,8 +5,8 @@
 #ifndef WEIR_SAMPLE_JOURNAL_H
 #define WEIR_SAMPLE_JOURNAL_H
 
-#include "err.h"
-#include "span.h"
+#include "base/err.h"
+#include "base/span.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
-#include "candidates.h"
+#include "candidates/candidates.h"
 
-#include "execution_stage.h"
+#include "execute/execution_stage.h"
 
 #include <math.h>
 #include <stdlib.h>

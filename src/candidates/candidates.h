@@ -5,10 +5,10 @@
 #ifndef WEIR_CANDIDATES_H
 #define WEIR_CANDIDATES_H
 
-#include "execution.h"
-#include "matmulnbits.h"
-#include "pass_edits.h"
-#include "table.h"
+#include "base/table.h"
+#include "execute/execution.h"
+#include "execute/passes/pass_edits.h"
+#include "passes/nbits/matmulnbits.h"
 
 // What one candidate would make of one weight.
 struct candidates_row {

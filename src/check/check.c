@@ -4,9 +4,9 @@
 // other: everything here looks at live rows only and in list order, so it judges an edited model as
 // well as a loaded one. Every table is walked once, whatever the number of checks that look at it;
 // only cycles and extents need more (check_order.c, check_extents.c).
-#include "check_parts.h"
+#include "check/inside/check_parts.h"
 
-#include "table.h"
+#include "base/table.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -4,9 +4,9 @@
 #ifndef WEIR_CHECK_H
 #define WEIR_CHECK_H
 
-#include "err.h"
-#include "fault.h"
-#include "model_types.h"
+#include "base/err.h"
+#include "check/fault.h"
+#include "model/model_types.h"
 
 // Without `faults` the first error ends it: -1, ERR_MODEL with the place. With them all faults are
 // reported, and what ranges of data files do to each other too (overlaps, unaligned offsets, dead

@@ -4,7 +4,7 @@
 //
 // Ranges are sorted by place; one sweep then sees every overlap with the range that reaches
 // farthest, and every hole.
-#include "check_parts.h"
+#include "check/inside/check_parts.h"
 
 #include <stdlib.h>
 

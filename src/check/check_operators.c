@@ -10,12 +10,12 @@
 // newer than it, are said once and let be.
 //
 // Of types only what is declared or constant counts, and what the caller has inferred: nothing is inferred here.
-#include "check_parts.h"
+#include "check/inside/check_parts.h"
 
-#include "guess.h"
-#include "model_calls.h"
-#include "model_types.h"
-#include "schema.h"
+#include "base/guess.h"
+#include "model/model_calls.h"
+#include "model/model_types.h"
+#include "schema/schema.h"
 
 #include <stdio.h>
 

@@ -12,8 +12,8 @@
 // for itself.
 //
 // The same order says which names of outer graphs are there for a body to hide.
-#include "check_parts.h"
-#include "model_calls.h"
+#include "check/inside/check_parts.h"
+#include "model/model_calls.h"
 
 #include <stdio.h>
 

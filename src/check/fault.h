@@ -3,7 +3,7 @@
 #ifndef WEIR_FAULT_H
 #define WEIR_FAULT_H
 
-#include "err.h"
+#include "base/err.h"
 
 enum fault_level { FAULT_NOTE, FAULT_WARNING, FAULT_ERROR };
 

@@ -15,9 +15,9 @@
 //
 // Chains are followed for a few nodes, down the operand that is no constant itself. What is not one
 // of these gives no recipe: then nothing is said of its values.
-#include "dequant_expr.h"
+#include "compare/dequant_expr.h"
 
-#include "diff.h"
+#include "compare/diff.h"
 
 enum { CHAIN_MAX = 8 };
 

@@ -7,7 +7,7 @@
 #ifndef WEIR_DEQUANT_EXPR_H
 #define WEIR_DEQUANT_EXPR_H
 
-#include "edit.h"
+#include "edit/edit.h"
 
 // A model whose tensors are read. Recipes that come go to *r; `edits` are of this model and these recipes, and none is made:
 // they give tensors their recipes.

@@ -1,6 +1,6 @@
 // The order of work: names into one numbering, then pairs of graphs from the outside in, then
 // functions, then tensors. Bodies are paired when the nodes that they hang on are.
-#include "diff_parts.h"
+#include "compare/inside/diff_parts.h"
 
 #include <stdlib.h>
 

@@ -8,8 +8,8 @@
 #ifndef WEIR_DIFF_H
 #define WEIR_DIFF_H
 
-#include "err.h"
-#include "model.h"
+#include "base/err.h"
+#include "model/model.h"
 
 enum { DIFF_A, DIFF_B, DIFF_SIDES };
 

@@ -1,5 +1,5 @@
 // A node may have any number of attributes, in any order, so lists that are not in one order are sorted.
-#include "diff_parts.h"
+#include "compare/inside/diff_parts.h"
 
 #include <stdlib.h>
 

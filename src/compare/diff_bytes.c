@@ -1,5 +1,5 @@
 // Bytes of the two .onnx files, side by side, in pieces.
-#include "diff_parts.h"
+#include "compare/inside/diff_parts.h"
 
 enum { PIECE = 4096 };
 

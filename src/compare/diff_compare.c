@@ -3,7 +3,7 @@
 // An input is the same if its value is the twin's. Values that have other names are counted, not
 // listed: a rename does not change the computation. Elements of large tensors are not read here;
 // the caller streams them.
-#include "diff_parts.h"
+#include "compare/inside/diff_parts.h"
 
 static void detail(struct diff *d, enum diff_what what, uint32_t a, uint32_t b) {
   *TABLE_PUSH(d, details) = (struct diff_detail){what, a, b};

@@ -6,9 +6,9 @@
 //               has none of them, and is not read
 //
 // The bytes come by in a window: a text may be as long as the file.
-#include "diff_parts.h"
-#include "digest.h"
-#include "varint.h"
+#include "base/digest.h"
+#include "base/varint.h"
+#include "compare/inside/diff_parts.h"
 
 enum { LOOK_BYTES = 4096, HEAD_BYTES = 20, FIELDS = 7 };
 

@@ -3,7 +3,7 @@
 // A key leaves out what says nothing of a node's work (its name, the names of its values, the order
 // of its attributes) and what is too large to be at hand (elements of weights, bodies of graphs). So
 // equal keys do not mean equal nodes: twins are compared afterwards.
-#include "diff_parts.h"
+#include "compare/inside/diff_parts.h"
 
 enum { LIST_LOOKED_AT = 64 };
 

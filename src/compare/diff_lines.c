@@ -1,6 +1,6 @@
 // Everything except nodes and tensors: versions, metadata, inputs and outputs, declared types,
 // functions.
-#include "diff_parts.h"
+#include "compare/inside/diff_parts.h"
 
 #include <stdio.h>
 #include <stdlib.h>

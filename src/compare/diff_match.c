@@ -19,7 +19,7 @@
 //   B   x ─ MatMul(w1) ─ Gelu ─ Add ─ y          Relu and Gelu: by name, or by what is around them
 //
 // Every step looks at each row a bounded number of times (and sorts).
-#include "diff_parts.h"
+#include "compare/inside/diff_parts.h"
 
 #include <stdlib.h>
 

@@ -1,9 +1,9 @@
 // Two models, loaded one after the other; what their data files lack is told, not fatal, where
 // weights are not asked for.
-#include "diffing.h"
+#include "compare/diffing.h"
 
-#include "load.h"
-#include "unfinished.h"
+#include "stream/load/load.h"
+#include "stream/staging/unfinished.h"
 
 #include <stdio.h>
 

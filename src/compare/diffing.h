@@ -5,12 +5,12 @@
 #ifndef WEIR_DIFFING_H
 #define WEIR_DIFFING_H
 
-#include "contrast.h"
-#include "diff.h"
-#include "edit.h"
-#include "dequant_expr.h"
-#include "observer.h"
-#include "work.h"
+#include "base/observer.h"
+#include "compare/dequant_expr.h"
+#include "compare/diff.h"
+#include "compare/values/contrast.h"
+#include "edit/edit.h"
+#include "stream/run/work.h"
 
 enum diffing_weights { WEIGHTS_NONE, WEIGHTS_DIGEST, WEIGHTS_VALUES };
 

@@ -4,11 +4,11 @@
 // manifest, the files of the model are in the manifest, with the sizes that it gives, and every line is about a
 // tensor that lies where it says. What has no line is read. That the bytes are still those is taken
 // on trust: 'weir audit' reads them.
-#include "diffing.h"
+#include "compare/diffing.h"
 
-#include "again.h"
-#include "json.h"
-#include "manifest.h"
+#include "base/again.h"
+#include "json/json.h"
+#include "stream/seal/manifest.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -6,16 +6,16 @@
 // better scales (k_quant, hqq) give up a bit of the largest elements. A code whose high bit is wrong is off by half of all
 // steps. Where several weights of the source could be the one, the nearest counts: which one it must be is known by what
 // comes out of the site.
-#include "quant_error_check.h"
+#include "compare/quant_error_check.h"
 
-#include "cast.h"
-#include "diff.h"
-#include "eval.h"
-#include "dequant_expr.h"
-#include "kernels_convert.h"
-#include "kit.h"
-#include "threads.h"
-#include "weights.h"
+#include "compare/dequant_expr.h"
+#include "compare/diff.h"
+#include "kernels/convert/kernels_convert.h"
+#include "passes/cast/cast.h"
+#include "passes/kit/kit.h"
+#include "passes/kit/weights.h"
+#include "stream/eval/eval.h"
+#include "stream/sys/threads.h"
 
 #include <float.h>
 #include <math.h>

@@ -7,9 +7,9 @@
 #ifndef WEIR_QUANT_ERROR_CHECK_H
 #define WEIR_QUANT_ERROR_CHECK_H
 
-#include "model.h"
-#include "sites.h"
-#include "sources.h"
+#include "model/model.h"
+#include "stream/io/sources.h"
+#include "verify/cut/sites.h"
 
 struct quant_error_check {
   const struct model *m[2]; // of the source, and as written

@@ -10,9 +10,9 @@
 //
 // Bytes are compared up to the first that differs. With --weights values those that differ are read
 // once more, whole, for their figures; also where types differ but elements can be compared.
-#include "diffing.h"
+#include "compare/diffing.h"
 
-#include "engine.h"
+#include "stream/run/engine.h"
 
 #include <stdlib.h>
 

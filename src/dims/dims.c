@@ -13,7 +13,7 @@
 // Results are remembered in a table of one place for each hash: what is asked again and again (the
 // same window over the same dim) costs one look; what was forgotten is made again and gets the
 // same id.
-#include "dims_parts.h"
+#include "dims/inside/dims_parts.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -20,9 +20,9 @@
 #ifndef WEIR_DIMS_H
 #define WEIR_DIMS_H
 
-#include "arena.h"
-#include "span.h"
-#include "table.h"
+#include "base/arena.h"
+#include "base/span.h"
+#include "base/table.h"
 
 enum {
   DIMS_TERMS = 64,   // of a sum

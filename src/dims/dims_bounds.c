@@ -13,7 +13,7 @@
 // after VISITS sums. Sums are made in buffers: a question leaves no expressions.
 //
 //   Max(Min(128, s), s) = s   since   s - Min(128, s)  ─▶  s - s >= 0
-#include "dims_parts.h"
+#include "dims/inside/dims_parts.h"
 
 enum { DEEPEST = 5, VISITS = 100 };
 

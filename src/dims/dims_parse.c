@@ -8,7 +8,7 @@
 //
 // Values are fractions of two expressions, since floor(t/2 - 1/2) is a quotient of (t - 1) by 2.
 // What is a fraction at the end is an exact one: dims are integers.
-#include "dims_parts.h"
+#include "dims/inside/dims_parts.h"
 
 #include <ctype.h>
 

@@ -11,7 +11,7 @@
 // so that its first coefficient is positive. By other divisors: what divides without remainder is
 // divided, else the pair is an atom. All others are made of these: rounded up is -((-a)//b), or by
 // a number (a + m - 1)//m, and toward zero is rounded down or up where the sign is known.
-#include "dims_parts.h"
+#include "dims/inside/dims_parts.h"
 
 enum { ROUNDS = 64 };
 

@@ -2,7 +2,7 @@
 //
 // INT64_MIN as lower and INT64_MAX as upper bound mean that there is none. A bound that cannot be
 // written is moved outward, so a range never leaves out a value.
-#include "dims_parts.h"
+#include "dims/inside/dims_parts.h"
 
 static int64_t clamp(dims_wide x) {
   if (x > INT64_MAX) return INT64_MAX;

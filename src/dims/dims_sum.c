@@ -7,7 +7,7 @@
 // Every step checks for overflow and for the number of terms before anything is changed; a sum
 // past a limit is no sum, and its operation becomes an opaque atom, with bounds from those of its
 // operands.
-#include "dims_parts.h"
+#include "dims/inside/dims_parts.h"
 
 enum { SETTLE_MOST = 32, DIVIDE_MOST = 128 }; // steps
 

@@ -9,7 +9,7 @@
 // instead, as symbols without a name do. A number is taken when it is printed first, and taken
 // anew if its text has become the name of a symbol since: in what is written at last, no two
 // things have one name.
-#include "dims_parts.h"
+#include "dims/inside/dims_parts.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -11,7 +11,7 @@
 // A root in which a symbol is replaced later is joined with what it becomes. So is what lies
 // below, at once: of b*h = 24 and then b = 6 comes h = 4. The first JOINED_MOST are looked through
 // for that.
-#include "dims_parts.h"
+#include "dims/inside/dims_parts.h"
 
 enum { ROUNDS = 64, JOINED_MOST = 256, FOLLOW_MOST = 16 };
 

@@ -2,7 +2,7 @@
 //
 // What an atom is made of is older than the atom, so ascending ids are an order in which each
 // finds its parts done. An expression has at most DIMS_SIZE atoms, counted as often as they occur.
-#include "dims_parts.h"
+#include "dims/inside/dims_parts.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
-#include "job_file.h"
+#include "distribute/job_file.h"
 
-#include "shell_words.h"
+#include "base/shell_words.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -12,7 +12,7 @@ enum { GITHUB_MATRIX_MAX = 256 };
 const struct job_file *job_file_of(const char *scheduler) {
   static const struct job_file files[] = {
 #define JOB_FILE(name, summary, text) {name, text},
-#include "job_files.def"
+#include "distribute/job_files.def"
 #undef JOB_FILE
   };
   for (size_t i = 0; i < sizeof files / sizeof *files; i++)

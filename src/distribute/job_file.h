@@ -2,7 +2,7 @@
 #ifndef WEIR_JOB_FILE_H
 #define WEIR_JOB_FILE_H
 
-#include "planned.h"
+#include "distribute/planned.h"
 
 struct job_file {
   const char *name, *text; // of the scheduler; with words that are replaced

@@ -1,7 +1,7 @@
-#include "member.h"
+#include "distribute/member.h"
 
-#include "effort.h"
-#include "machine.h"
+#include "stream/run/effort.h"
+#include "stream/sys/machine.h"
 
 #include <assert.h>
 #include <ctype.h>
@@ -19,7 +19,7 @@ static const struct row {
   const char *name, *index, *first, *last, *step, *count;
 } rows[] = {
 #define SCHEDULER(name, index, first, last, step, count) {name, index, first, last, step, count},
-#include "schedulers.def"
+#include "distribute/schedulers.def"
 #undef SCHEDULER
 };
 

@@ -6,8 +6,8 @@
 #ifndef WEIR_MEMBER_H
 #define WEIR_MEMBER_H
 
-#include "execute_plan.h"
-#include "planned.h"
+#include "distribute/planned.h"
+#include "execute/commit/execute_plan.h"
 
 struct member_request {
   struct request_limits limits;

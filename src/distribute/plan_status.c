@@ -1,7 +1,7 @@
-#include "plan_status.h"
+#include "distribute/plan_status.h"
 
-#include "again.h"
-#include "reread.h"
+#include "base/again.h"
+#include "stream/sys/reread.h"
 
 #include <errno.h>
 #include <fcntl.h>

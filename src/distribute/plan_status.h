@@ -4,7 +4,7 @@
 #ifndef WEIR_PLAN_STATUS_H
 #define WEIR_PLAN_STATUS_H
 
-#include "planned.h"
+#include "distribute/planned.h"
 
 struct plan_status {
   struct planned x;

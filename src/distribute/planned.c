@@ -1,11 +1,11 @@
-#include "planned.h"
+#include "distribute/planned.h"
 
-#include "again.h"
-#include "engine.h"
-#include "execution.h"
-#include "kept_report.h"
-#include "manifest.h"
-#include "version_number.h"
+#include "base/again.h"
+#include "base/version_number.h"
+#include "execute/commit/kept_report.h"
+#include "execute/execution.h"
+#include "stream/run/engine.h"
+#include "stream/seal/manifest.h"
 
 #include <fcntl.h>
 #include <stdio.h>

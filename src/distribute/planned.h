@@ -4,9 +4,9 @@
 #ifndef WEIR_PLANNED_H
 #define WEIR_PLANNED_H
 
-#include "request.h"
-#include "staging_join.h"
-#include "work.h"
+#include "execute/request.h"
+#include "stream/run/work.h"
+#include "stream/staging/staging_join.h"
 
 struct planned {
   struct observer *observer;

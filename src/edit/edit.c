@@ -4,10 +4,10 @@
 // edit_rows.h and edit_make.h), the line (edit_line.c), the count. A renaming writes its line before
 // the change, because lines speak of what was there. The edits of tensors are in edit_tensor.c, those of
 // values and of the graphs' inputs and outputs in edit_value.c, those of the model in edit_model.c.
-#include "edit_asked.h"
-#include "edit_groups.h"
-#include "edit_make.h"
-#include "edit_rows.h"
+#include "edit/edit_asked.h"
+#include "edit/edit_groups.h"
+#include "edit/edit_make.h"
+#include "edit/edit_rows.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ const struct edit_kind_row edit_kinds[EDIT_KINDS] = {
   }
 #define EDIT(id, word, stem, ...)                                                                  \
   [EDIT_##id] = {word, edit_check_##stem, edit_apply_##stem, {__VA_ARGS__}},
-#include "edit_kinds.def"
+#include "edit/edit_kinds.def"
 #undef EDIT
 };
 

@@ -17,10 +17,10 @@
 #ifndef WEIR_EDIT_H
 #define WEIR_EDIT_H
 
-#include "err.h"
-#include "json.h"
-#include "model.h"
-#include "recipe.h"
+#include "base/err.h"
+#include "json/json.h"
+#include "model/model.h"
+#include "recipe/recipe.h"
 
 // What an earlier stage over the weights found, for a pass to decide by: a file named by its
 // SHA-256.

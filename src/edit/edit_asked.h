@@ -9,11 +9,11 @@
 #ifndef WEIR_EDIT_ASKED_H
 #define WEIR_EDIT_ASKED_H
 
-#include "edit.h"
+#include "edit/edit.h"
 
 enum edit_kind {
 #define EDIT(id, ...) EDIT_##id,
-#include "edit_kinds.def"
+#include "edit/edit_kinds.def"
 #undef EDIT
   EDIT_KINDS, // how many
 };
@@ -85,7 +85,7 @@ extern const struct edit_kind_row edit_kinds[EDIT_KINDS];
 #define EDIT(id, word, stem, ...)                                                                  \
   int edit_check_##stem(const struct edits *e, const struct edit_asked *x, struct err *err);       \
   void edit_apply_##stem(struct edits *e, struct edit_asked *x);
-#include "edit_kinds.def"
+#include "edit/edit_kinds.def"
 #undef EDIT
 
 // An edit of our own caller: a promise that does not hold is said, and aborts as assert does.

@@ -9,7 +9,7 @@
 // Scopes: a node may use a value of its own graph or of one around it, unless a value of the same
 // name in between hides it. New names must be free in the graph and all around it; a value that comes
 // back may hide one again that it hid before.
-#include "edit_asked.h"
+#include "edit/edit_asked.h"
 
 // ---- rows and names ----------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@
 // it is used: a graph in between may have a value of that name. All this is looked at before
 // anything changes. What the output was declared to be is a promise too, and stays where it says
 // dtype and dims: what was declared of the value that comes is then dropped.
-#include "edit_asked.h"
+#include "edit/edit_asked.h"
 
 // Would `value` of graph `home`, called `name`, be seen by all its users? One graph up to `home` at
 // least has no value of the name: home itself may, it is the name's present owner.

@@ -7,9 +7,9 @@
 //
 // The boundary is found when somebody asks, from the slots of the rows, which dead nodes keep. Sets
 // of values are hash tables in the caller's arena, twice as large as what goes in.
-#include "edit_groups.h"
+#include "edit/edit_groups.h"
 
-#include "tables_free.h"
+#include "base/tables_free.h"
 
 void edit_groups_keep(struct edits *e) {
   size_t cap = 0;

@@ -14,7 +14,7 @@
 #ifndef WEIR_EDIT_GROUPS_H
 #define WEIR_EDIT_GROUPS_H
 
-#include "edit.h"
+#include "edit/edit.h"
 
 // One group: runs of the tables below.
 struct edit_group_row {

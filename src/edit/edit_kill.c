@@ -11,7 +11,7 @@
 //
 //   graph_values   by graph   the newest value of it
 //   value_before   by value   the one before of the same graph; as long as the lists go
-#include "edit_rows.h"
+#include "edit/edit_rows.h"
 
 #include <assert.h>
 

@@ -4,8 +4,8 @@
 // Addresses carry the name for the reader: g0/v17:x. Recipes are written in place; where one only
 // reads a tensor of the source, it is named by address instead of by its extents, so that logs of
 // the same edits on two layouts of a model (inline, sidecar) differ in their heads alone.
-#include "edit_asked.h"
-#include "recipe_json.h"
+#include "edit/edit_asked.h"
+#include "recipe/recipe_json.h"
 
 #include <math.h>
 #include <stdlib.h>

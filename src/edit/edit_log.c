@@ -11,7 +11,7 @@
 //   {"edit":"end","edits":276,"sha256":"…"}
 //
 // says that the log is whole: how many edits there are, and the digest of all lines before it.
-#include "edit_log.h"
+#include "edit/edit_log.h"
 
 static void write_object(struct json_out *j, const char *key, const char *object) {
   json_put_raw(j, key, span_str(object ? object : "{}"));

@@ -2,8 +2,8 @@
 #ifndef WEIR_EDIT_LOG_H
 #define WEIR_EDIT_LOG_H
 
-#include "digest.h"
-#include "edit.h"
+#include "base/digest.h"
+#include "edit/edit.h"
 
 // What is written, and the oldest that is read: version 1 is the same without the last line.
 enum { EDIT_LOG_VERSION = 2, EDIT_LOG_OLDEST = 1, EDIT_LOG_WITH_END = 2 };

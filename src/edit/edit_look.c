@@ -14,8 +14,8 @@
 // identifies the model, so its digest is written down before the first of them. A see names a value that nodes make of a
 // constant, and the elements that it has: a pass takes it for a weight. Its tensor has a number as others have, since
 // recipes and looks behind it may name it, and is none of the model's: it is born dead.
-#include "edit_asked.h"
-#include "edit_make.h"
+#include "edit/edit_asked.h"
+#include "edit/edit_make.h"
 
 void edit_artifact(struct edits *e, const struct edit_artifact *artifact) {
   struct edit_asked x = {.kind = EDIT_ARTIFACT,

@@ -6,9 +6,9 @@
 //
 // Ids are given in a fixed order, which replay relies on: the node, its new output values in slot
 // order, the tensors of its attributes in the order given.
-#include "edit_make.h"
+#include "edit/edit_make.h"
 
-#include "edit_rows.h"
+#include "edit/edit_rows.h"
 
 #include <assert.h>
 

@@ -2,7 +2,7 @@
 #ifndef WEIR_EDIT_MAKE_H
 #define WEIR_EDIT_MAKE_H
 
-#include "edit.h"
+#include "edit/edit.h"
 
 // Its names lie outside of the model.
 uint32_t edit_make_node(struct edits *e, const struct edit_node *spec);

@@ -4,9 +4,9 @@
 // the model therefore pushes the functions' runs on by one.
 //
 // What is called "ai.onnx" elsewhere has no name here.
-#include "edit_asked.h"
-#include "edit_make.h"
-#include "edit_rows.h"
+#include "edit/edit_asked.h"
+#include "edit/edit_make.h"
+#include "edit/edit_rows.h"
 
 #include <assert.h>
 

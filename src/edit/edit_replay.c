@@ -9,10 +9,10 @@
 // and name must agree with the row: a log that was made for another model, or edited by hand and
 // got out of step, is noticed at the first line that does not fit. Rows that a line makes must
 // carry the id that comes next.
-#include "edit_asked.h"
-#include "edit_log.h"
-#include "edit_make.h"
-#include "recipe_json.h"
+#include "edit/edit_asked.h"
+#include "edit/edit_log.h"
+#include "edit/edit_make.h"
+#include "recipe/recipe_json.h"
 
 #include <math.h>
 

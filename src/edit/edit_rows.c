@@ -9,7 +9,7 @@
 // Runs of a node (slots, attributes) and of a graph (inputs, outputs) are contiguous. A run that
 // must grow moves to its table's end; the old rows stay behind, empty. Ids of nodes, values and
 // tensors never move.
-#include "edit_rows.h"
+#include "edit/edit_rows.h"
 
 #include <assert.h>
 

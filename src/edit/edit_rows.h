@@ -3,7 +3,7 @@
 #ifndef WEIR_EDIT_ROWS_H
 #define WEIR_EDIT_ROWS_H
 
-#include "model.h"
+#include "model/model.h"
 
 // Marks for emission: the row, its graph, and upwards every attribute, node and graph around it.
 void edit_rows_mark_graph(struct model *m, uint32_t graph, uint8_t flags);

@@ -6,10 +6,10 @@
 // A tensor that is replaced takes the new recipe's dtype and dims. What it held in the source can
 // still be asked for by recipes made before, and by the log, which names it by address: that recipe
 // is remembered in `source_of`.
-#include "edit_asked.h"
-#include "edit_groups.h"
-#include "edit_make.h"
-#include "edit_rows.h"
+#include "edit/edit_asked.h"
+#include "edit/edit_groups.h"
+#include "edit/edit_make.h"
+#include "edit/edit_rows.h"
 
 uint32_t edit_add_tensor(struct edits *e, uint32_t graph, struct span name, uint32_t recipe) {
   struct edit_asked x = {

@@ -6,10 +6,10 @@
 // Declarations (value_info) follow: when a value dies, its declarations die too. A graph output that
 // names another value takes that value's type, and the value loses its own declaration, because the
 // output now declares it.
-#include "edit_asked.h"
-#include "edit_groups.h"
-#include "edit_make.h"
-#include "edit_rows.h"
+#include "edit/edit_asked.h"
+#include "edit/edit_groups.h"
+#include "edit/edit_make.h"
+#include "edit/edit_rows.h"
 
 void edit_rename_value(struct edits *e, uint32_t value, struct span name) {
   edit_ask(e, &(struct edit_asked){.kind = EDIT_VALUE_RENAME, .value = value, .name = name});

@@ -6,15 +6,15 @@
 // What carries out a plan and what puts its output in place know nothing of an execution: they are
 // given what they need, as another process could be. A dry run ends after the plan, with a look ahead at
 // what would refuse the rest (execution_dry_run.c).
-#include "execution.h"
+#include "execute/execution.h"
 
-#include "execute_plan.h"
-#include "engine.h"
-#include "execution_stage.h"
-#include "name_scan.h"
-#include "commit.h"
-#include "staging_join.h"
-#include "version_number.h"
+#include "base/version_number.h"
+#include "execute/commit/commit.h"
+#include "execute/commit/execute_plan.h"
+#include "execute/execution_stage.h"
+#include "stream/run/engine.h"
+#include "stream/staging/staging_join.h"
+#include "stream/sys/name_scan.h"
 
 #include <stdarg.h>
 #include <unistd.h>

@@ -11,18 +11,18 @@
 #ifndef WEIR_EXECUTION_H
 #define WEIR_EXECUTION_H
 
-#include "artifact.h"
-#include "edit_log.h"
-#include "artifact_cache.h"
-#include "load.h"
-#include "plan_file.h"
-#include "commit.h"
-#include "record_file.h"
-#include "request.h"
-#include "run.h"
-#include "run_report.h"
-#include "seal.h"
-#include "staging.h"
+#include "edit/edit_log.h"
+#include "execute/commit/commit.h"
+#include "execute/record_file.h"
+#include "execute/request.h"
+#include "plan/plan_file.h"
+#include "report/run_report.h"
+#include "stream/load/load.h"
+#include "stream/run/run.h"
+#include "stream/seal/seal.h"
+#include "stream/staging/artifact.h"
+#include "stream/staging/artifact_cache.h"
+#include "stream/staging/staging.h"
 
 #include <stdio.h>
 #include <sys/stat.h>

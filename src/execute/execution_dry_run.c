@@ -9,8 +9,8 @@
 //
 // Where OUT was left out only the model and its weights can refuse (a gate, a budget): figures are then
 // those of the input's folder.
-#include "execution.h"
-#include "version_number.h"
+#include "base/version_number.h"
+#include "execute/execution.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -3,10 +3,10 @@
 // How one is written: record_file.c. Their paths are the user's, and a slip of the shell's completion may name a model's own files:
 // those are looked for before anything is opened for writing, the input's by inode, the output's by
 // name. Neither may two of them have one name, temporary names included.
-#include "execution.h"
+#include "execute/execution.h"
 
-#include "again.h"
-#include "side_inputs.h"
+#include "base/again.h"
+#include "side_inputs/side_inputs.h"
 
 #include <errno.h>
 #include <fcntl.h>

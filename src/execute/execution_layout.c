@@ -5,7 +5,7 @@
 //
 // A replay without an option of its own makes the recorded files again. Of the options of one, those
 // that it contradicts are no longer true: --inline leaves nothing of data files, --external means one.
-#include "execution.h"
+#include "execute/execution.h"
 
 void execution_layout_take(struct plan_layout *l, const struct request_layout *asked) {
   const bool named = asked->data_file != NULL;

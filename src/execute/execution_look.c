@@ -7,11 +7,11 @@
 // the evaluator as everything that is ever written does, so that any encoding and anything a pass
 // made of a vector before can be looked at. A replay reads the tensor again at the same place of the
 // log, where the model is the same.
-#include "execution_look.h"
+#include "execute/execution_look.h"
 
-#include "digest.h"
-#include "eval.h"
-#include "execution.h"
+#include "base/digest.h"
+#include "execute/execution.h"
+#include "stream/eval/eval.h"
 
 enum { LOOK_BUDGET = 1 << 20 };
 

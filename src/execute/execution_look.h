@@ -3,7 +3,7 @@
 #ifndef WEIR_EXECUTION_LOOK_H
 #define WEIR_EXECUTION_LOOK_H
 
-#include "edit.h"
+#include "edit/edit.h"
 
 // pass_env.read for an execution as ctx: the first n bytes of the elements of a tensor as the edits so far left
 // it, read here and now, in about a MiB of memory.

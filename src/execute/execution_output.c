@@ -11,12 +11,12 @@
 //
 // A dry run makes no folder: the nearest one that is there stands in for it, and nothing is taken
 // in that.
-#include "execution.h"
+#include "execute/execution.h"
 
-#include "again.h"
-#include "beneath.h"
-#include "shell_words.h"
-#include "fs.h"
+#include "base/again.h"
+#include "base/shell_words.h"
+#include "stream/io/beneath.h"
+#include "stream/sys/fs.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -11,10 +11,10 @@
 //                 it depends on no other option of the run
 //
 // gzip_guess makes an estimate of the samples that there are, or none if they are too few.
-#include "execution.h"
+#include "execute/execution.h"
 
-#include "eval.h"
-#include "gzip_guess.h"
+#include "squeeze/gzip_guess.h"
+#include "stream/eval/eval.h"
 
 enum {
   BUDGET = 8 << 20,

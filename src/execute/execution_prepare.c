@@ -5,15 +5,15 @@
 // Everything that can be refused is refused here or by the dry run's look ahead, before the staging
 // folder exists. The plan's id comes from its text, so the plan is always written, if only into a
 // digest.
-#include "execution.h"
-#include "request_digest.h"
+#include "execute/execution.h"
+#include "execute/request_digest.h"
 
-#include "execution_stage.h"
-#include "machine.h"
-#include "pipeline.h"
-#include "provenance.h"
-#include "size_words.h"
-#include "unfinished.h"
+#include "base/size_words.h"
+#include "execute/commit/provenance.h"
+#include "execute/execution_stage.h"
+#include "pipeline/pipeline.h"
+#include "stream/staging/unfinished.h"
+#include "stream/sys/machine.h"
 
 int execution_load(struct execution *exec, struct err *err) {
   const struct sources_options options = {.allow_links = exec->request->allow_links};

@@ -3,12 +3,12 @@
 //
 // Digests come from the records of units: a file of one unit has the unit's, a longer one has those that the manifest
 // lists, of which the root is the one.
-#include "execution.h"
+#include "execute/execution.h"
 
-#include "execution_stage.h"
-#include "machine.h"
-#include "manifest.h"
-#include "version_number.h"
+#include "base/version_number.h"
+#include "execute/execution_stage.h"
+#include "stream/seal/manifest.h"
+#include "stream/sys/machine.h"
 
 #include <fcntl.h>
 

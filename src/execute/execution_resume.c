@@ -11,14 +11,14 @@
 // left its own beside seal.json, with `"resumed": "seal"` in it (kept_report.c). Where it was not
 // asked for one, or that was changed meanwhile, the report says what seal.json and the folder know: outputs, manifest, plan. onnx-conv2matmul's
 // own report (--strict-compat) holds nothing of that, so it is refused, before anything is moved.
-#include "execute_plan.h"
-#include "fs.h"
-#include "execution.h"
-#include "request_digest.h"
-#include "kept_report.h"
-#include "commit.h"
-#include "seal_intent.h"
-#include "version_number.h"
+#include "base/version_number.h"
+#include "execute/commit/commit.h"
+#include "execute/commit/execute_plan.h"
+#include "execute/commit/kept_report.h"
+#include "execute/execution.h"
+#include "execute/request_digest.h"
+#include "stream/seal/seal_intent.h"
+#include "stream/sys/fs.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

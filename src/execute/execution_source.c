@@ -7,11 +7,11 @@
 //
 // A log holds no folders. A replay looks where such a file is likely to lie; what it finds is judged by size and
 // digest alone.
-#include "execution_source.h"
+#include "execute/execution_source.h"
 
-#include "file_lookup.h"
-#include "hash_source.h"
-#include "execution.h"
+#include "execute/execution.h"
+#include "stream/io/hash_source.h"
+#include "stream/sys/file_lookup.h"
 
 int execution_source(void *ctx, const char *path, const uint8_t sha256[DIGEST_BYTES],
                      uint32_t *file, struct err *err) {

@@ -2,8 +2,8 @@
 #ifndef WEIR_EXECUTION_SOURCE_H
 #define WEIR_EXECUTION_SOURCE_H
 
-#include "digest.h"
-#include "edit.h"
+#include "base/digest.h"
+#include "edit/edit.h"
 
 // pass_env.source for an execution as ctx: makes the file a source of the run and of the plan, and writes its line in the
 // edit log, once. Reads all of it, for the digest.

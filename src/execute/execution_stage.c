@@ -14,19 +14,19 @@
 //
 // An artifact's text is the same on every machine. Its digest therefore says whether the weights are
 // those that were looked at: a replay of the log compares it.
-#include "execution.h"
-#include "execution_stage.h"
+#include "execute/execution.h"
+#include "execute/execution_stage.h"
 
-#include "findings.h"
-#include "fs.h"
-#include "likenesses.h"
-#include "measure.h"
-#include "measure_equal.h"
-#include "measure_facts.h"
-#include "measure_weighed.h"
-#include "measured.h"
-#include "version_number.h"
-#include "weighings.h"
+#include "base/version_number.h"
+#include "passes/questions/findings.h"
+#include "passes/questions/likenesses.h"
+#include "passes/questions/measured.h"
+#include "passes/questions/weighings.h"
+#include "stream/measure/measure.h"
+#include "stream/measure/measure_equal.h"
+#include "stream/measure/measure_facts.h"
+#include "stream/measure/measure_weighed.h"
+#include "stream/sys/fs.h"
 
 #include <assert.h>
 

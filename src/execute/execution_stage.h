@@ -3,8 +3,8 @@
 #ifndef WEIR_EXECUTION_STAGE_H
 #define WEIR_EXECUTION_STAGE_H
 
-#include "execution.h"
-#include "pass.h"
+#include "execute/execution.h"
+#include "passes/pass.h"
 
 struct execution_stage {
   struct run_stage found;

@@ -1,10 +1,10 @@
 // A record grows under a temporary name (F.part) and takes its own when it is whole. What is no plain
 // file (a device, a pipe, a link such as /dev/stdout) is written as it is: a rename would replace
 // it. "-" is standard output, where no other record goes then.
-#include "record_file.h"
+#include "execute/record_file.h"
 
-#include "again.h"
-#include "table.h"
+#include "base/again.h"
+#include "base/table.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,9 +2,9 @@
 #ifndef WEIR_RECORD_FILE_H
 #define WEIR_RECORD_FILE_H
 
-#include "arena.h"
-#include "err.h"
-#include "observer.h"
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/observer.h"
 
 struct run_report; // run_report.h
 

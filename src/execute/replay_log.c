@@ -1,12 +1,12 @@
 // Line by line, in memory that no line can take all of: a log may be one endless line.
-#include "replay_log.h"
+#include "execute/replay_log.h"
 
-#include "again.h"
-#include "check.h"
-#include "execution_look.h"
-#include "execution_source.h"
-#include "execution_stage.h"
-#include "plain_file.h"
+#include "base/again.h"
+#include "check/check.h"
+#include "execute/execution_look.h"
+#include "execute/execution_source.h"
+#include "execute/execution_stage.h"
+#include "json/plain_file.h"
 
 #include <errno.h>
 

@@ -7,7 +7,7 @@
 #ifndef WEIR_REPLAY_LOG_H
 #define WEIR_REPLAY_LOG_H
 
-#include "execution.h"
+#include "execute/execution.h"
 
 struct replay_log {
   FILE *file;

@@ -5,9 +5,9 @@
 #ifndef WEIR_REQUEST_H
 #define WEIR_REQUEST_H
 
-#include "observer.h"
-#include "run_report.h"
-#include "work.h"
+#include "base/observer.h"
+#include "report/run_report.h"
+#include "stream/run/work.h"
 
 struct side_inputs;     // side_inputs.h
 struct execution_watch; // execution.h

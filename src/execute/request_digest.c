@@ -1,7 +1,7 @@
-#include "request_digest.h"
+#include "execute/request_digest.h"
 
-#include "array_files.h"
-#include "digest.h"
+#include "base/digest.h"
+#include "verify/arrays/array_files.h"
 
 #include <stdio.h>
 #include <sys/stat.h>

@@ -3,7 +3,7 @@
 #ifndef WEIR_REQUEST_DIGEST_H
 #define WEIR_REQUEST_DIGEST_H
 
-#include "pipeline.h"
+#include "pipeline/pipeline.h"
 
 // In hex, in *a: of pipeline files with what they import, rules and files that options of passes name by their bytes; of edit logs,
 // and arrays that models are verified on, by name, size, times and inode. NULL: one of them is a stream that cannot be read twice.

@@ -5,9 +5,9 @@
 // The decoder keeps a cursor over the body that remembers the first thing that was wrong; behind it all reads give
 // zeros, so that checks stand where lists begin and where the message ends. No count makes it ask for more memory
 // than the bytes that are there can fill: an entry of a list has at least four bytes.
-#include "frame.h"
+#include "frames/frame.h"
 
-#include "size_words.h"
+#include "base/size_words.h"
 
 #include <assert.h>
 #include <stddef.h>
@@ -26,7 +26,7 @@ struct field {
 #define END(stem)                                                                                  \
   }                                                                                                \
   ;
-#include "frame_messages.def"
+#include "frames/frame_messages.def"
 #undef MESSAGE
 #undef FIELD
 #undef END
@@ -40,7 +40,7 @@ static const struct message {
   {#stem, stem##_fields, number, sizeof stem##_fields / sizeof *stem##_fields},
 #define FIELD(stem, type, name)
 #define END(stem)
-#include "frame_messages.def"
+#include "frames/frame_messages.def"
 #undef MESSAGE
 #undef FIELD
 #undef END

@@ -19,10 +19,10 @@
 #ifndef WEIR_FRAME_H
 #define WEIR_FRAME_H
 
-#include "arena.h"
-#include "dtype.h"
-#include "err.h"
-#include "table.h"
+#include "base/arena.h"
+#include "base/dtype.h"
+#include "base/err.h"
+#include "base/table.h"
 
 enum {
   FRAME_PROTOCOL = 2,
@@ -35,7 +35,7 @@ enum frame_kind {
 #define MESSAGE(stem, number) FRAME_##stem = number,
 #define FIELD(stem, type, name)
 #define END(stem)
-#include "frame_messages.def"
+#include "frames/frame_messages.def"
 #undef MESSAGE
 #undef FIELD
 #undef END
@@ -107,7 +107,7 @@ struct frame_values {
 #define END(stem)                                                                                  \
   }                                                                                                \
   ;
-#include "frame_messages.def"
+#include "frames/frame_messages.def"
 #undef MESSAGE
 #undef FIELD
 #undef END
@@ -118,7 +118,7 @@ struct frame {
 #define MESSAGE(stem, number) struct frame_of_##stem stem;
 #define FIELD(stem, type, name)
 #define END(stem)
-#include "frame_messages.def"
+#include "frames/frame_messages.def"
 #undef MESSAGE
 #undef FIELD
 #undef END

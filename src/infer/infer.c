@@ -5,9 +5,9 @@
 //
 // A node with bodies (and a call of a function) is a rule that is asked again after each body: which graph
 // comes next, until it needs none. Nothing is kept between: what a rule must know lies in the rows.
-#include "infer_rules.h"
-#include "infer_table.h"
-#include "tables_free.h"
+#include "base/tables_free.h"
+#include "infer/inside/infer_rules.h"
+#include "infer/inside/infer_table.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 const char *infer_why_code(enum infer_why why) {
   static const char *const codes[] = {
 #define INFER_WHY(id, code, words) code,
-#include "infer_why.def"
+#include "infer/infer_why.def"
 #undef INFER_WHY
   };
   return codes[why];
@@ -24,7 +24,7 @@ const char *infer_why_code(enum infer_why why) {
 const char *infer_why_words(enum infer_why why) {
   static const char *const all[] = {
 #define INFER_WHY(id, code, words) words,
-#include "infer_why.def"
+#include "infer/infer_why.def"
 #undef INFER_WHY
   };
   return all[why];

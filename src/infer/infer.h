@@ -19,8 +19,8 @@
 #ifndef WEIR_INFER_H
 #define WEIR_INFER_H
 
-#include "dims.h"
-#include "model_types.h"
+#include "dims/dims.h"
+#include "model/model_types.h"
 
 // What becomes of the shapes that the model declares for what nodes make. REFINE: both count; where
 // they contradict each other, inference. KEEP: declarations win. OVERRIDE: they are not looked at.
@@ -61,7 +61,7 @@ struct infer_number {
 // Why not all is known of a value.
 enum infer_why {
 #define INFER_WHY(id, code, words) INFER_WHY_##id,
-#include "infer_why.def"
+#include "infer/infer_why.def"
 #undef INFER_WHY
   INFER_WHYS,
 };

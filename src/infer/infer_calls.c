@@ -9,7 +9,7 @@
 //
 // Functions that call each other are entered at most DEPTH deep, and for VISITS nodes in all and VISITS_EACH more
 // for each node of the model; beyond, the results of a call are not known. (A function never calls itself: load refuses that.)
-#include "infer_table.h"
+#include "infer/inside/infer_table.h"
 
 enum { DEPTH = 64, VISITS = 1 << 18, VISITS_EACH = 16 };
 

@@ -4,7 +4,7 @@
 //                                                          are those of its node
 //
 // Initializers are known as they are, whoever asks: they lead nowhere.
-#include "infer_leads.h"
+#include "infer/infer_leads.h"
 
 bool infer_leads_has(const struct infer_leads *l, uint32_t value) {
   return value < l->n_is && l->is[value];

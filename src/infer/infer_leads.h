@@ -3,7 +3,7 @@
 #ifndef WEIR_INFER_LEADS_H
 #define WEIR_INFER_LEADS_H
 
-#include "model.h"
+#include "model/model.h"
 
 // Starts zeroed. Linear in nodes and their operands, however often it is followed.
 struct infer_leads {

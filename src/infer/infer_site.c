@@ -1,5 +1,5 @@
 // What rules ask and say (infer_site.h).
-#include "infer_table.h"
+#include "infer/inside/infer_table.h"
 
 #include <assert.h>
 #include <stdarg.h>

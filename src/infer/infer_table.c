@@ -8,8 +8,8 @@
 // The declaration of an input holds: the caller promises it. An exporter wrote the others, and they may be wrong or old;
 // inference wins where both are sure. A symbol that only such a declaration names is the exporter's word for a dim that it
 // did not know: the result of inference replaces the symbol everywhere.
-#include "infer_rules.h"
-#include "infer_table.h"
+#include "infer/inside/infer_rules.h"
+#include "infer/inside/infer_table.h"
 
 #include <assert.h>
 #include <math.h>

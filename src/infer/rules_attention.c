@@ -2,7 +2,7 @@
 //
 //   result    the dims of the queries, with the last one of the values
 //   present   [B, heads of keys, past + new, size of a head]
-#include "infer_rules.h"
+#include "infer/inside/infer_rules.h"
 
 static dim_id over(struct infer_site *s, dim_id d, int64_t n) {
   return n > 0 ? dims_exact_div(s->d, d, infer_size_of(s, n)) : NO_ID;

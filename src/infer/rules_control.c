@@ -10,7 +10,7 @@
 //   Scan    the same, over slices
 //
 // Symbols that a body makes mean another number in every iteration: outside nothing is known of them.
-#include "infer_rules.h"
+#include "infer/inside/infer_rules.h"
 
 enum { DEEP = 4, ROUNDS = 5 };
 

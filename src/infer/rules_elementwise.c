@@ -4,7 +4,7 @@
 // what shape arithmetic is computed in by exporters (a length divided by a stride, rounded down): it is
 // exact as long as numbers stay below 2^24, which float32 holds. What may round is not known: an expression
 // times a number of many digits (floor(n*0.7) is 7 of 10 dims, and not 6, because the product is rounded).
-#include "infer_rules.h"
+#include "infer/inside/infer_rules.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 // Rules of inference for operators that take apart, repeat, pick by index, or make something of a given size.
-#include "infer_rules.h"
+#include "infer/inside/infer_rules.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 // Rules of inference for products of matrices: MatMul and what is like it, Gemm, Einsum.
-#include "infer_rules.h"
+#include "infer/inside/infer_rules.h"
 
 // ---- MatMul --------------------------------------------------------------------------------------------
 

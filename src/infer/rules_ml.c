@@ -1,5 +1,5 @@
 // Rules of inference for operators of ai.onnx.ml, and those of ai.onnx that look at texts: rows of features, labels and scores.
-#include "infer_rules.h"
+#include "infer/inside/infer_rules.h"
 
 // As many as the attribute has; 0: absent.
 static uint32_t count_of(struct infer_site *s, const char *name) {

@@ -2,7 +2,7 @@
 //
 // A small value goes where its elements go: each rule says for every element of the result which element
 // of which input it is (a source), and one function copies. An element that is not known stays so.
-#include "infer_rules.h"
+#include "infer/inside/infer_rules.h"
 
 #include <stdlib.h>
 

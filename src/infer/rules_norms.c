@@ -1,6 +1,6 @@
 // Rules of inference for operators that give tensors back as large as they came, and others beside them: masks, means,
 // deviations.
-#include "infer_rules.h"
+#include "infer/inside/infer_rules.h"
 
 // The mask has the dims of the data.
 void infer_dropout(struct infer_site *s) {

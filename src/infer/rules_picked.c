@@ -9,7 +9,7 @@
 //   "1.1-@size/2"       from left to right; a quotient without a remainder
 //
 // A dim that is not there, and an attribute without a default that is absent, is not known. The dtype is the signature's.
-#include "infer_rules.h"
+#include "infer/inside/infer_rules.h"
 
 #include <stdlib.h>
 

@@ -6,7 +6,7 @@
 //
 // Weights are [D, gates*H, I], recurrent ones [D, gates*H, H]; of DynamicQuantizeLSTM with the last two dims
 // exchanged.
-#include "infer_rules.h"
+#include "infer/inside/infer_rules.h"
 
 void infer_recurrent(struct infer_site *s) {
   struct infer_type x, w, r;

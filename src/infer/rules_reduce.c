@@ -1,5 +1,5 @@
 // Rules of inference for operators that reduce axes: what is left of the dims, and sums, products, extremes of small values.
-#include "infer_rules.h"
+#include "infer/inside/infer_rules.h"
 
 // A reduction of the lists of elements.
 static dim_id folded(struct infer_site *s, dim_id a, dim_id b) {

@@ -2,7 +2,7 @@
 //
 // A dim becomes floor(d * scale), computed in float32. That is an expression where no float rounds: for
 // scales p/2^k with a small p. What part of the input is looked at (roi) does not change it.
-#include "infer_rules.h"
+#include "infer/inside/infer_rules.h"
 
 #include <math.h>
 

@@ -1,5 +1,5 @@
 // Rules of inference for Fourier transforms and what belongs to them, determinants, images.
-#include "infer_rules.h"
+#include "infer/inside/infer_rules.h"
 
 // A size that an input gives as its only element; NO_ID: it is not known.
 static dim_id size_in(struct infer_site *s, uint32_t slot) {

@@ -11,7 +11,7 @@
 // A convolution whose window is larger than the input and its pads does not run, so that the first line holds in every
 // run that ends. Pooling looks at what there is, and the runtime divides as C does: toward zero. Where the input may be
 // that small, its line is Max(1, …), or with a trunc().
-#include "infer_rules.h"
+#include "infer/inside/infer_rules.h"
 
 enum padding { PAD_AS_SAID, PAD_SAME, PAD_VALID };
 

@@ -2,9 +2,9 @@
 #ifndef WEIR_INSPECT_H
 #define WEIR_INSPECT_H
 
-#include "model.h"
-#include "sources.h"
-#include "tensor_map.h"
+#include "model/model.h"
+#include "stream/io/sources.h"
+#include "stream/load/tensor_map.h"
 
 enum { INSPECT_LARGEST = 10, INSPECT_ADVICE = 12, INSPECT_QUANTIZED = 16 };
 

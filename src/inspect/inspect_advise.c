@@ -8,16 +8,16 @@
 // save too little to be worth it is not said. Without the data files nothing can be run: sizes are then those of the
 // weights alone, and no command is named. The same where the model has too many rows to be loaded again for each line.
 // test_outlook.py runs every line.
-#include "cast.h"
-#include "shell_words.h"
-#include "conv2matmul.h"
-#include "custom_ops.h"
-#include "inspect_steps.h"
-#include "matmulnbits.h"
-#include "estimate.h"
-#include "prospect.h"
-#include "shrink.h"
-#include "weights.h"
+#include "base/shell_words.h"
+#include "inspect/inside/inspect_steps.h"
+#include "passes/cast/cast.h"
+#include "passes/conv2matmul/conv2matmul.h"
+#include "passes/custom_ops/custom_ops.h"
+#include "passes/kit/weights.h"
+#include "passes/nbits/matmulnbits.h"
+#include "passes/shrink/shrink.h"
+#include "pipeline/estimate.h"
+#include "pipeline/prospect.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -5,12 +5,12 @@
 // size that they have when they are compressed (gzip_guess.h).
 // Lists are kept short here (the largest tensors, operators by count), so that what is shown does
 // not depend on who shows it.
-#include "inspect_steps.h"
+#include "inspect/inside/inspect_steps.h"
 
-#include "gzip_guess.h"
-#include "load.h"
-#include "unfinished.h"
-#include "varint.h"
+#include "base/varint.h"
+#include "squeeze/gzip_guess.h"
+#include "stream/load/load.h"
+#include "stream/staging/unfinished.h"
 
 #include <stdio.h>
 #include <stdlib.h>

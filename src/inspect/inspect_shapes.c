@@ -1,5 +1,5 @@
 // What inference finds out of values, for who shows it.
-#include "inspect_shapes.h"
+#include "inspect/inspect_shapes.h"
 
 struct walk {
   struct inspect_shapes *s;

@@ -5,8 +5,8 @@
 #ifndef WEIR_INSPECT_SHAPES_H
 #define WEIR_INSPECT_SHAPES_H
 
-#include "infer.h"
-#include "model.h"
+#include "infer/infer.h"
+#include "model/model.h"
 
 struct inspect_value {
   uint32_t value;

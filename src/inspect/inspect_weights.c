@@ -6,7 +6,7 @@
 // Parameters are elements of weights as a runtime has them: of codes as many as they stand for, their
 // scales and zero points not at all. A tensor counts once, however many nodes use it. Where weights that
 // are stored as Cast, Mul and Add (weir shrink) begin is told by the Cast of an int8 constant.
-#include "inspect_steps.h"
+#include "inspect/inside/inspect_steps.h"
 
 #define SLOT(k) (1ull << (k))
 // Of QLinearConcat, from its third input on: codes, their scale, their zero point, again and again.

@@ -13,9 +13,9 @@
 // 0xff occurs in no valid UTF-8, so the marks cannot be confused with anything. A walk over the
 // finished tree turns them back, keeps the length of each string in the item's (otherwise unused)
 // number, and refuses duplicate keys.
-#include "json.h"
+#include "json/json.h"
 
-#include "table.h"
+#include "base/table.h"
 
 #include <assert.h>
 #include <cjson/cJSON.h>

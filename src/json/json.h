@@ -7,8 +7,8 @@
 #ifndef WEIR_JSON_H
 #define WEIR_JSON_H
 
-#include "arena.h"
-#include "err.h"
+#include "base/arena.h"
+#include "base/err.h"
 
 #include <stdio.h>
 

@@ -11,8 +11,8 @@
 //
 // The commas: `comma` says that the open container has an element already. A key clears the way
 // for its value (`keyed`), which then needs neither comma nor line break.
-#include "table.h"
-#include "json.h"
+#include "base/table.h"
+#include "json/json.h"
 
 #include <assert.h>
 #include <math.h>

@@ -1,8 +1,8 @@
 // O_NONBLOCK: a pipe that nobody writes to must not hold us up before fstat tells that it is one.
-#include "plain_file.h"
+#include "json/plain_file.h"
 
-#include "again.h"
-#include "table.h"
+#include "base/again.h"
+#include "base/table.h"
 
 #include <errno.h>
 #include <fcntl.h>

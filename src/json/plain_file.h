@@ -4,9 +4,9 @@
 
 #include <stdio.h>
 
-#include "arena.h"
-#include "err.h"
-#include "span.h"
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/span.h"
 
 // Opens a plain file for reading. NULL with ERR_INPUT for one that is not there or may not be read, and for a pipe, a device or
 // a folder: who opens those may wait for ever, or read without end. `what`: what the message calls it, with a blank behind it

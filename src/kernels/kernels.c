@@ -9,11 +9,11 @@
 //
 // kernels_mask is for tests, before any thread runs: every variant gives the same bytes, so masking
 // shows in time only.
-#include "kernels.h"
+#include "kernels/kernels.h"
 
-#include "blocks.h"
-#include "second_moments.h"
-#include "kernels_table.h"
+#include "kernels/blocks/blocks.h"
+#include "kernels/kernels_table.h"
+#include "tensor_stats/second_moments.h"
 
 #include <assert.h>
 #include <pthread.h>
@@ -66,7 +66,7 @@ struct kernels_table kernels_choose(uint32_t features) {
   if ((features & (uint32_t)(needs)) == (uint32_t)(needs)) {                                       \
     KERNELS_##family(TAKE, variant) t.isa = #variant;                                              \
   }
-#include "kernels.def"
+#include "kernels/kernels.def"
 #undef KERNELS
 #undef TAKE
   return t;

@@ -2,7 +2,7 @@
 #ifndef WEIR_KERNELS_TABLE_H
 #define WEIR_KERNELS_TABLE_H
 
-#include "kernels.h"
+#include "kernels/kernels.h"
 
 // A transpose as the rows of kernels.def do it: strides in elements, `width` bytes an element.
 struct transpose_shape {
@@ -86,7 +86,7 @@ struct kernels_table kernels_choose(uint32_t features);
 
 #define DECLARE(isa, result, name, parameters) result name##_##isa parameters;
 #define KERNELS(family, isa, needs) KERNELS_##family(DECLARE, isa)
-#include "kernels.def"
+#include "kernels/kernels.def"
 #undef KERNELS
 #undef DECLARE
 

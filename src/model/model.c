@@ -7,7 +7,7 @@
 //
 // Nothing here changes a loaded row and nothing looks at a file: whatever it asserts was promised
 // by load or by an edit, never by the file itself.
-#include "model_memory.h"
+#include "model/inside/model_memory.h"
 
 #include <assert.h>
 
@@ -22,7 +22,7 @@ void model_init(struct model *m) {
 void model_free(struct model *m) {
   TABLE_FREE(m, name_bytes);
 #define MODEL_TABLE(type, name) TABLE_FREE(m, name);
-#include "model_tables.def"
+#include "model/model_tables.def"
 #undef MODEL_TABLE
   if (m->memory) {
     TABLE_FREE(m->memory, shortcuts);
@@ -38,7 +38,7 @@ void model_free(struct model *m) {
 void model_trim(struct model *m) {
   TABLE_TRIM(m, name_bytes);
 #define MODEL_TABLE(type, name) TABLE_TRIM(m, name);
-#include "model_tables.def"
+#include "model/model_tables.def"
 #undef MODEL_TABLE
 }
 

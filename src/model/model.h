@@ -18,10 +18,10 @@
 #ifndef WEIR_MODEL_H
 #define WEIR_MODEL_H
 
-#include "dtype.h"
-#include "source.h"
-#include "span.h"
-#include "table.h"
+#include "base/dtype.h"
+#include "base/source.h"
+#include "base/span.h"
+#include "base/table.h"
 
 // ---- tensors --------------------------------------------------------------------------------
 
@@ -309,7 +309,7 @@ struct model {
 
   TABLE_BIG(uint8_t, name_bytes); // interned strings, a NUL behind each
 #define MODEL_TABLE(type, name) TABLE(type, name);
-#include "model_tables.def"
+#include "model/model_tables.def"
 #undef MODEL_TABLE
   struct model_memory *memory; // what questions found (inside/model_memory.h)
   uint32_t empty;              // id of ""

@@ -8,7 +8,7 @@
 //
 // Of inputs past the last operand of a call it is enough to know, by function, the fewest operands
 // that a call gives: so a function of many inputs that is called often costs no product of the two.
-#include "model_calls.h"
+#include "model/model_calls.h"
 
 static uint32_t domain_of(const struct model *m, uint32_t domain) {
   return span_is(model_name(m, domain), "ai.onnx") ? m->empty : domain;

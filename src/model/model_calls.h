@@ -2,7 +2,7 @@
 #ifndef WEIR_MODEL_CALLS_H
 #define WEIR_MODEL_CALLS_H
 
-#include "model.h"
+#include "model/model.h"
 
 // Functions by (domain, name, overload); "" and "ai.onnx" are one domain.
 struct model_calls {

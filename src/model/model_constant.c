@@ -8,7 +8,7 @@
 // out of subgraphs without a look at names. Left out: sparse constants (they have no dense bytes
 // yet), initializers that a caller may override, attributes that refer to a function's attribute,
 // and everything that would need arithmetic.
-#include "model_memory.h"
+#include "model/inside/model_memory.h"
 
 bool model_attr_is_constant(const struct model *m, const struct model_attr *a) {
   static const char *const names[] = {"value_float", "value_floats", "value_int",

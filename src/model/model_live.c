@@ -6,7 +6,7 @@
 //   default of a function's attribute       if the function is
 //
 // Enclosing graphs have lower ids than the graphs in them, so one walk is enough.
-#include "model_live.h"
+#include "model/model_live.h"
 
 static bool begins_by(const struct model_graph *g, uint64_t off) {
   return g->src.len > 0 && g->src.off <= off;

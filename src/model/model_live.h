@@ -3,7 +3,7 @@
 #ifndef WEIR_MODEL_LIVE_H
 #define WEIR_MODEL_LIVE_H
 
-#include "model.h"
+#include "model/model.h"
 
 // The function that a function's default (an attribute of no node) belongs to, by its place in the
 // file; NO_ID: none.

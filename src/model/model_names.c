@@ -11,7 +11,7 @@
 // and new entries then lie in two moving places instead of at random.
 //
 // Strings take less than 4 GiB together: the border bounds the metadata of a file to half of that.
-#include "model.h"
+#include "model/model.h"
 
 #include <assert.h>
 

@@ -5,7 +5,7 @@
 // Lists are short, and are walked. One of thousands of imports would be walked for every node, so
 // those of long lists are found by (first row, domain) in a hash table, made when the first of them
 // is asked about. Rows of a list that has moved stay in it: no list begins there any more.
-#include "model_memory.h"
+#include "model/inside/model_memory.h"
 
 enum { FEW = 16 };
 

@@ -6,7 +6,7 @@
 //
 // Knowledge is only added: a note is joined with what was known before it is kept, so a question
 // looks at one row. Sources in order: what was noted, the constant's own tensor, declarations.
-#include "model_types.h"
+#include "model/model_types.h"
 
 void model_types_done(struct model_types *t) {
   table_free(t->rows, t->rows_cap, sizeof *t->rows);

@@ -7,7 +7,7 @@
 #ifndef WEIR_MODEL_TYPES_H
 #define WEIR_MODEL_TYPES_H
 
-#include "model.h"
+#include "model/model.h"
 
 // A type as it is known. dtype UNDEFINED: not known. Not ranked: rank 0 and no dims. Dims are in one
 // of two forms: `dims` (numbers and symbols) or `sizes` (all static).

@@ -12,9 +12,9 @@
 // back instead of leaving a mark, so lookups never slow down.
 //
 // Uses are doubly linked through m->refs: `first_use` of the value, `next` and `prev` of the slot.
-#include "model.h"
+#include "model/model.h"
 
-#include "model_memory.h"
+#include "model/inside/model_memory.h"
 
 #include <assert.h>
 #include <stdio.h>

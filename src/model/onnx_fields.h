@@ -6,7 +6,7 @@
 enum onnx_field {
 #define FIELD(message, number, name, count, type, role, submessage)                                \
   ONNX_##message##_##name = number,
-#include "onnx_fields.def"
+#include "model/onnx_fields.def"
 #undef FIELD
 };
 

@@ -5,7 +5,7 @@
 //
 // A runtime that does not have that version gives no table. We never look at a place of the table that came with a later
 // version than the one that was asked for: it may lie past the table's end (asserted when this is compiled).
-#include "ort_api.h"
+#include "ort/ort_api.h"
 
 #include <assert.h>
 #include <dlfcn.h>
@@ -21,7 +21,7 @@ struct ort_base {
 
 #define API(name, place, version, gives, takes)                                                    \
   static_assert(version <= ORT_API_VERSION, #name " is newer than the requested version");
-#include "ort_api.def"
+#include "ort/ort_api.def"
 #undef API
 
 int ort_fail(struct ort_failure *f, enum frame_failure code, const char *fmt, ...) {
@@ -84,7 +84,7 @@ int ort_open(struct ort *o, const char *library, struct ort_failure *f) {
                     "ONNX Runtime %s ('%s') is too old: 1.%d is the oldest that works",
                     quote_str(o->version).s, quote_path(o->path).s, ORT_API_VERSION);
 #define API(name, place, version, gives, takes) set_function(&o->name, table[place]);
-#include "ort_api.def"
+#include "ort/ort_api.def"
 #undef API
   return make_rest(o, f);
 }
@@ -98,7 +98,7 @@ bool ort_since(const struct ort *o, unsigned minor) {
 int ort_number(enum dtype t) {
 #define ORT_DTYPE(symbol, number)                                                                  \
   if (t == DTYPE_##symbol) return number;
-#include "ort_dtypes.def"
+#include "ort/ort_dtypes.def"
 #undef ORT_DTYPE
   return t <= DTYPE_FLOAT4E2M1 ? (int)t : DTYPE_UNDEFINED;
 }
@@ -106,7 +106,7 @@ int ort_number(enum dtype t) {
 enum dtype ort_dtype(int number) {
 #define ORT_DTYPE(symbol, number_)                                                                 \
   if (number == number_) return DTYPE_##symbol;
-#include "ort_dtypes.def"
+#include "ort/ort_dtypes.def"
 #undef ORT_DTYPE
   return number >= 0 && number <= DTYPE_FLOAT4E2M1 ? (enum dtype)number : DTYPE_UNDEFINED;
 }

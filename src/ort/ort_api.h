@@ -2,8 +2,8 @@
 #ifndef WEIR_ORT_API_H
 #define WEIR_ORT_API_H
 
-#include "dtype.h"
-#include "frame.h"
+#include "base/dtype.h"
+#include "frames/frame.h"
 
 struct ort_status;
 struct ort_env;
@@ -35,7 +35,7 @@ enum ort_kind {
 
 struct ort {
 #define API(name, place, version, gives, takes) gives(*name) takes;
-#include "ort_api.def"
+#include "ort/ort_api.def"
 #undef API
   char version[64]; // "1.20.1"
   char path[4096];  // of the library that was loaded

@@ -5,10 +5,10 @@
 //   open ─▶ opened      run ─▶ ran      close ─▶ closed
 //
 // A message is read whole into memory that grows as its bytes come: a length that promises much costs nothing.
-#include "ort_serve.h"
+#include "ort/ort_serve.h"
 
-#include "again.h"
-#include "ort_sessions.h"
+#include "base/again.h"
+#include "ort/ort_sessions.h"
 
 #include <errno.h>
 #include <stdio.h>

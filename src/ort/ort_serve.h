@@ -4,7 +4,7 @@
 #ifndef WEIR_ORT_SERVE_H
 #define WEIR_ORT_SERVE_H
 
-#include "ort_values.h"
+#include "ort/ort_values.h"
 
 // Serves until the requests end. Gives the program's exit code: 0; 70 if what came is no request or no answer can be sent.
 int ort_serve(int requests, int answers, struct ort_files files);

@@ -7,9 +7,9 @@
 //
 // A session is made from a path, so that the runtime maps the files of external data beside it. If they lie elsewhere, it is
 // made from the bytes of the model (mapped here), and the runtime is told the folder.
-#include "ort_sessions.h"
+#include "ort/ort_sessions.h"
 
-#include "again.h"
+#include "base/again.h"
 
 #include <errno.h>
 #include <fcntl.h>

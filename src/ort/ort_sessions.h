@@ -2,7 +2,7 @@
 #ifndef WEIR_ORT_SESSIONS_H
 #define WEIR_ORT_SESSIONS_H
 
-#include "ort_values.h"
+#include "ort/ort_values.h"
 
 // The most models that are open at once.
 enum { ORT_MAX_SESSIONS = 64 };

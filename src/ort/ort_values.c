@@ -6,9 +6,9 @@
 //
 // Every result's size is what its dims and its type say, in our own arithmetic: a runtime whose dims make no sense is
 // told so and nothing of it is read.
-#include "ort_values.h"
+#include "ort/ort_values.h"
 
-#include "again.h"
+#include "base/again.h"
 
 #include <errno.h>
 #include <sys/mman.h>

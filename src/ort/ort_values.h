@@ -2,7 +2,7 @@
 #ifndef WEIR_ORT_VALUES_H
 #define WEIR_ORT_VALUES_H
 
-#include "ort_api.h"
+#include "ort/ort_api.h"
 
 // The two files of large arrays, as descriptors that somebody else opened; -1: there is none.
 struct ort_files {

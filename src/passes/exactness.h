@@ -11,7 +11,7 @@
 #ifndef WEIR_EXACTNESS_H
 #define WEIR_EXACTNESS_H
 
-#include "span.h"
+#include "base/span.h"
 
 enum exactness {
   EXACTNESS_EXACT,

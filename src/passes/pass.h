@@ -28,13 +28,13 @@
 #ifndef WEIR_PASS_H
 #define WEIR_PASS_H
 
-#include "edit.h"
-#include "err.h"
-#include "exactness.h"
-#include "figures.h"
-#include "model.h"
-#include "model_types.h"
-#include "recipe.h"
+#include "base/err.h"
+#include "edit/edit.h"
+#include "model/model.h"
+#include "model/model_types.h"
+#include "passes/exactness.h"
+#include "recipe/recipe.h"
+#include "tensor_stats/figures.h"
 
 #include <stddef.h>
 
@@ -295,7 +295,7 @@ struct pass {
 
 // Lists of passes, NULL behind the last.
 #define FAMILY(stem) extern const struct pass *const stem##_passes[];
-#include "families.def"
+#include "passes/families.def"
 #undef FAMILY
 
 #endif

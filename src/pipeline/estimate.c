@@ -1,9 +1,9 @@
 // Nodes are asked as the passes themselves ask them, with plain options; nothing is edited.
-#include "estimate.h"
+#include "pipeline/estimate.h"
 
-#include "conv2matmul.h"
-#include "schema.h"
-#include "weights.h"
+#include "passes/conv2matmul/conv2matmul.h"
+#include "passes/kit/weights.h"
+#include "schema/schema.h"
 
 static const char *const op_names[] = {"MatMul", "Gemm", "Gather"};
 enum { OPS = sizeof op_names / sizeof *op_names };

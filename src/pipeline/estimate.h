@@ -3,7 +3,7 @@
 #ifndef WEIR_ESTIMATE_H
 #define WEIR_ESTIMATE_H
 
-#include "matmulnbits.h"
+#include "passes/nbits/matmulnbits.h"
 
 // Pointwise Conv that would be MatMul behind conv2matmul with its plain options, and what their weights
 // would then take in this scheme (block not 0). Weights count once, however many nodes use them.

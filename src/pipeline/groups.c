@@ -1,11 +1,11 @@
 // The rows of groups.def, by name.
-#include "groups.h"
+#include "pipeline/groups.h"
 
 #include <string.h>
 
 static const struct group groups[] = {
 #define GROUP(key, class, rounds, once) {key, class, rounds, once},
-#include "groups.def"
+#include "pipeline/groups.def"
 #undef GROUP
 };
 enum { GROUPS = sizeof groups / sizeof *groups };

@@ -2,7 +2,7 @@
 #ifndef WEIR_GROUPS_H
 #define WEIR_GROUPS_H
 
-#include "span.h"
+#include "base/span.h"
 
 struct group {
   const char *key, *class; // its names; key "": it has none

@@ -1,5 +1,5 @@
 // "infer:set_shape=a\=1xT+b\=2,set_dim=…,strict=true" for the pipeline's own reader.
-#include "infer_step.h"
+#include "pipeline/infer_step.h"
 
 static const char *escaped(struct pipeline *p, const char *text) {
   char *out = arena_alloc(&p->arena, 2 * strlen(text) + 1), *to = out;

@@ -2,7 +2,7 @@
 #ifndef WEIR_INFER_STEP_H
 #define WEIR_INFER_STEP_H
 
-#include "pipeline.h"
+#include "pipeline/pipeline.h"
 
 // Shapes and dims that inputs get, as the pass's options set_shape and set_dim take them.
 struct infer_step_sets {

@@ -1,9 +1,9 @@
 // The rows of optimize.def as steps of a pipeline, in two repeats, so that a second run finds nothing that the first one left:
 //
 //   repeat(repeat(ROUND …), LAST …), END …
-#include "optimize_steps.h"
+#include "pipeline/optimize_steps.h"
 
-#include "guess.h"
+#include "base/guess.h"
 
 #include <fnmatch.h>
 
@@ -15,7 +15,7 @@ static const struct step {
   uint8_t when, goals;
 } steps[] = {
 #define STEP(when, pass, goals) {pass, when, goals},
-#include "optimize.def"
+#include "pipeline/optimize.def"
 #undef STEP
 };
 enum { STEPS = sizeof steps / sizeof *steps };

@@ -2,7 +2,7 @@
 #ifndef WEIR_OPTIMIZE_STEPS_H
 #define WEIR_OPTIMIZE_STEPS_H
 
-#include "pipeline.h"
+#include "pipeline/pipeline.h"
 
 enum { OPTIMIZE_ROUNDS = 10 };
 enum optimize_when { OPTIMIZE_ROUND, OPTIMIZE_LAST, OPTIMIZE_END }; // optimize.def says more

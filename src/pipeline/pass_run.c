@@ -20,17 +20,17 @@
 // again, and the repeat stops with the names of the passes that changed something since the second time. The
 // second time proves nothing: types or answers about weights that are known by then may still lead to another
 // graph. The limit of rounds ends all other repeats. The model is valid then, as after any step.
-#include "pass_run.h"
+#include "pipeline/pass_run.h"
 
-#include "check.h"
-#include "custom_ops.h"
-#include "dtype.h"
-#include "infer.h"
-#include "kit.h"
-#include "model_live.h"
-#include "pass_state.h"
-#include "rules_own.h"
-#include "targets.h"
+#include "base/dtype.h"
+#include "check/check.h"
+#include "infer/infer.h"
+#include "model/model_live.h"
+#include "passes/custom_ops/custom_ops.h"
+#include "passes/kit/kit.h"
+#include "passes/rules/rules_own.h"
+#include "pipeline/pass_state.h"
+#include "targets/targets.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #ifndef WEIR_PASS_RUN_H
 #define WEIR_PASS_RUN_H
 
-#include "pipeline.h"
+#include "pipeline/pipeline.h"
 
 // What came of one step, over all of its rounds.
 struct pass_run_step {

@@ -8,7 +8,7 @@
 // their users; one that does not (a graph that is not sorted) counts by its name. All nodes are summed, in
 // any order, so that nothing hides behind outputs. Graphs inside others are summed as graphs: that two of them
 // changed places is not seen, and needs not be, since no decision rests on a state that came only once again.
-#include "pass_state.h"
+#include "pipeline/pass_state.h"
 
 static uint64_t mix_bytes(uint64_t h, const void *at, size_t n) {
   return span_hash_mix(h, n ? span_hash(span_of(at, n)) : 0);

@@ -7,13 +7,13 @@
 //
 // A pipeline of one pass is recorded as the command of that pass would be, so that both ways to say
 // the same thing give the same plan.
-#include "pipeline.h"
+#include "pipeline/pipeline.h"
 
-#include "groups.h"
-#include "guess.h"
-#include "json.h"
-#include "optimize_steps.h"
-#include "passes.h"
+#include "base/guess.h"
+#include "json/json.h"
+#include "passes/catalogue/passes.h"
+#include "pipeline/groups.h"
+#include "pipeline/optimize_steps.h"
 
 void pipeline_init(struct pipeline *p) {
   *p = (struct pipeline){

@@ -4,13 +4,13 @@
 #ifndef WEIR_PIPELINE_H
 #define WEIR_PIPELINE_H
 
-#include "compare.h"
-#include "digest.h"
-#include "side_inputs.h"
-#include "user_rules.h"
-#include "pass_values.h"
-#include "targets.h"
-#include "task_metric.h"
+#include "base/digest.h"
+#include "passes/catalogue/pass_values.h"
+#include "pipeline/user_rules.h"
+#include "side_inputs/side_inputs.h"
+#include "targets/targets.h"
+#include "verify/compare/compare.h"
+#include "verify/compare/task_metric.h"
 
 enum {
   PIPELINE_MAX_BYTES = 64 << 10, // of a file

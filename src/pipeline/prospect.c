@@ -2,12 +2,12 @@
 //
 // as a command does it, but for records, stages and weights: none of the passes that are asked about looks at weights to
 // decide something. Whatever refuses the run makes it no prospect.
-#include "prospect.h"
+#include "pipeline/prospect.h"
 
-#include "load.h"
-#include "pass_run.h"
-#include "plan.h"
-#include "ranges.h"
+#include "pipeline/pass_run.h"
+#include "plan/plan.h"
+#include "ranges/ranges.h"
+#include "stream/load/load.h"
 
 struct ahead {
   struct pipeline pipeline;

@@ -3,7 +3,7 @@
 #ifndef WEIR_PROSPECT_H
 #define WEIR_PROSPECT_H
 
-#include "sources.h"
+#include "stream/io/sources.h"
 
 // Limits for callers, since each prospect loads the model again: nodes and tensors; bytes of the .onnx that are not
 // elements of tensors.

@@ -2,12 +2,12 @@
 //
 // A log has the texts themselves. They are not needed to replay it (its edits are), but they say what its
 // passes were: to people, and to 'weir verify', which judges each change by what its rule promises.
-#include "user_rules.h"
+#include "pipeline/user_rules.h"
 
-#include "again.h"
-#include "groups.h"
-#include "passes.h"
-#include "plain_file.h"
+#include "base/again.h"
+#include "json/plain_file.h"
+#include "passes/catalogue/passes.h"
+#include "pipeline/groups.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -3,8 +3,8 @@
 #ifndef WEIR_USER_RULES_H
 #define WEIR_USER_RULES_H
 
-#include "json.h"
-#include "rules_own.h"
+#include "json/json.h"
+#include "passes/rules/rules_own.h"
 
 // Starts zeroed. Its passes are in the catalogue from user_rules_read on up to user_rules_done.
 struct user_rules {

@@ -9,7 +9,7 @@
 //
 // Nodes are emitted in the order of the graph's node list: a run takes from the list up to the last
 // loaded node that belongs to it, and the last run takes all that is left.
-#include "emit_parts.h"
+#include "plan/emit_parts.h"
 
 #include <assert.h>
 

@@ -2,9 +2,9 @@
 #ifndef WEIR_EMIT_PARTS_H
 #define WEIR_EMIT_PARTS_H
 
-#include "onnx_fields.h"
-#include "placement.h"
-#include "rope.h"
+#include "model/onnx_fields.h"
+#include "plan/placement.h"
+#include "plan/rope.h"
 
 struct emission {
   struct rope_pool *pool;

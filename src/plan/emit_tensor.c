@@ -3,7 +3,7 @@
 // A re-encoded message is: the fields that the model's rows hold, in field order, with the kept
 // fields (doc_string, metadata_props, unknown fields) copied from the source behind the names.
 // Payloads come last, so that what a reader wants first is first.
-#include "emit_parts.h"
+#include "plan/emit_parts.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -8,9 +8,9 @@
 // re-encoded spreads upwards: tensor → attribute → node → graph → the attribute that holds it … Edits
 // have left marks of their own in the model's rows (edit_rows.c), spread likewise; those here are of
 // what moves though no edit touched it.
-#include "placement.h"
+#include "plan/placement.h"
 
-#include "model_live.h"
+#include "model/model_live.h"
 
 #include <assert.h>
 

@@ -2,7 +2,7 @@
 #ifndef WEIR_PLACEMENT_H
 #define WEIR_PLACEMENT_H
 
-#include "plan.h"
+#include "plan/plan.h"
 
 enum tensor_place {
   PLACE_COPY,    // the source's TensorProto as it stands

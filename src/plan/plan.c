@@ -4,11 +4,11 @@
 //                       └──────────▶ offsets in data files ──────────────────────────▶ segments
 //
 // Literals are packed in output order at the end, so that neighbours become one segment.
-#include "plan.h"
+#include "plan/plan.h"
 
-#include "emit_parts.h"
-#include "placement.h"
-#include "rope.h"
+#include "plan/emit_parts.h"
+#include "plan/placement.h"
+#include "plan/rope.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -8,11 +8,11 @@
 #ifndef WEIR_PLAN_H
 #define WEIR_PLAN_H
 
-#include "table.h"
-#include "digest.h"
-#include "err.h"
-#include "model.h"
-#include "recipe.h"
+#include "base/digest.h"
+#include "base/err.h"
+#include "base/table.h"
+#include "model/model.h"
+#include "recipe/recipe.h"
 
 enum { PLAN_FORMAT = 1 };
 #define PLAN_UNIT_BYTES ((uint64_t)64 << 20)

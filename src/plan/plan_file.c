@@ -19,9 +19,9 @@
 //                        ["r",recipe,at,len] elements of a recipe
 //   "tensors":[          {"name":…,"output":n,"off":n,"len":n,"dtype":…,"dims":[…],"segment":n}
 //   ]}
-#include "plan_file.h"
+#include "plan/plan_file.h"
 
-#include "recipe_json.h"
+#include "recipe/recipe_json.h"
 
 #include <stdio.h>
 

@@ -4,8 +4,8 @@
 #ifndef WEIR_PLAN_FILE_H
 #define WEIR_PLAN_FILE_H
 
-#include "json.h"
-#include "plan.h"
+#include "json/json.h"
+#include "plan/plan.h"
 
 // Writes the JSON text through `sink` piece by piece and sets p->id.
 int plan_file_write(struct plan *p, int (*sink)(void *ctx, struct span text), void *ctx,

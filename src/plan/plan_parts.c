@@ -12,11 +12,11 @@
 //
 // Nodes of a function's body stand in a graph here. One that refers to an attribute of its function
 // means something in a call only: such a part cannot be cut.
-#include "plan_parts.h"
+#include "plan/plan_parts.h"
 
-#include "emit_parts.h"
-#include "model_calls.h"
-#include "model_live.h"
+#include "model/model_calls.h"
+#include "model/model_live.h"
+#include "plan/emit_parts.h"
 
 #include <assert.h>
 

@@ -12,7 +12,7 @@
 #ifndef WEIR_PLAN_PARTS_H
 #define WEIR_PLAN_PARTS_H
 
-#include "plan.h"
+#include "plan/plan.h"
 
 // Constants that are larger together go to a data file, "<name>.data".
 #define PLAN_PARTS_INLINE_BYTES ((uint64_t)16 << 20)

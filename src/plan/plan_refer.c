@@ -1,11 +1,11 @@
 // Placement as for an external layout, and then each tensor that is a copy of bytes of one file is put where these lie, in
 // a data file that is the source's own. Emission knows nothing of it: it writes a location, an offset and a length. What no file
 // has (other forms of bytes, what edits made) is laid out in a file of the plan.
-#include "plan_refer.h"
+#include "plan/plan_refer.h"
 
-#include "emit_parts.h"
-#include "placement.h"
-#include "rope.h"
+#include "plan/emit_parts.h"
+#include "plan/placement.h"
+#include "plan/rope.h"
 
 #define ONNX_MAX_BYTES ((uint64_t)INT32_MAX)
 

@@ -8,7 +8,7 @@
 #ifndef WEIR_PLAN_REFER_H
 #define WEIR_PLAN_REFER_H
 
-#include "plan.h"
+#include "plan/plan.h"
 
 struct plan_refer {
   const char *onnx_name, *data_name; // of the plan's outputs; data_name: of what edits made

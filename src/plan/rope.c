@@ -6,8 +6,8 @@
 // joining one behind its tag and length costs one link. Parts that continue each other (source
 // bytes behind source bytes, literal behind literal) become one, so an untouched graph is a handful
 // of parts, however many nodes it has. The bytes of literals lie in the plan, where they stay.
-#include "rope.h"
-#include "varint.h"
+#include "plan/rope.h"
+#include "base/varint.h"
 
 #include <assert.h>
 

@@ -3,7 +3,7 @@
 #ifndef WEIR_ROPE_H
 #define WEIR_ROPE_H
 
-#include "plan.h"
+#include "plan/plan.h"
 
 struct rope_part {
   uint64_t len;

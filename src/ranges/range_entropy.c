@@ -11,11 +11,11 @@
 // q is whole numbers: what a quantized bin has is divided among its bins, and the rest of the division is lost. So it is
 // there, and so it is here. Where so many bins are empty that smoothing would take all of the others, it fails there, and here the
 // stretch is passed over.
-#include "range_entropy.h"
+#include "ranges/inside/range_entropy.h"
 
-#include "arena.h"
-#include "range_numpy.h"
-#include "ranges_in.h"
+#include "base/arena.h"
+#include "ranges/inside/range_numpy.h"
+#include "ranges/inside/ranges_in.h"
 
 #include <math.h>
 

@@ -9,11 +9,11 @@
 //
 // Float16 has edges in float16, since NumPy computes them there, as long as they are all different; beyond that it refuses,
 // and here they are float32, as are those of bfloat16 and double, which it does not know.
-#include "range_method.h"
+#include "ranges/range_method.h"
 
-#include "range_entropy.h"
-#include "range_numpy.h"
-#include "ranges_in.h"
+#include "ranges/inside/range_entropy.h"
+#include "ranges/inside/range_numpy.h"
+#include "ranges/inside/ranges_in.h"
 
 #include <assert.h>
 #include <math.h>

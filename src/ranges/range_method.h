@@ -11,8 +11,8 @@
 #ifndef WEIR_RANGE_METHOD_H
 #define WEIR_RANGE_METHOD_H
 
-#include "kernels_tally.h"
-#include "ranges.h"
+#include "kernels/tally/kernels_tally.h"
+#include "ranges/ranges.h"
 
 enum { RANGE_BINS = 2048, RANGE_ENTROPY_BINS = 128, RANGE_LEAST_DISTRIBUTION_BINS = 512 };
 enum { RANGE_MOST_ENTROPY_BINS = 1 << 14 };

@@ -3,7 +3,7 @@
 //
 // The logarithm: x = y * 2^k with y from sqrt(1/2) to sqrt(2), then a quotient of two polynomials of degree 5 in y - 1 (minimax), and
 // k ln 2. Every step is a fused multiply-add of float32, as in NumPy's vector loops, which are the same for all widths.
-#include "range_numpy.h"
+#include "ranges/inside/range_numpy.h"
 
 #include <math.h>
 

@@ -1,8 +1,8 @@
 // Values by name, in the order in which they came. A table of buckets is twice as long as the list at least, so that
 // looking one up is a step or two; it is made anew when the list has grown to half of it.
-#include "ranges.h"
+#include "ranges/ranges.h"
 
-#include "second_moments.h"
+#include "tensor_stats/second_moments.h"
 
 void ranges_init(struct ranges *r) {
   *r = (struct ranges){

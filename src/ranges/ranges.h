@@ -21,10 +21,10 @@
 #ifndef WEIR_RANGES_H
 #define WEIR_RANGES_H
 
-#include "digest.h"
-#include "dtype.h"
-#include "err.h"
-#include "table.h"
+#include "base/digest.h"
+#include "base/dtype.h"
+#include "base/err.h"
+#include "base/table.h"
 
 #include <stdio.h>
 

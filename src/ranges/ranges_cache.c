@@ -13,8 +13,8 @@
 //
 // A cache of a large model has millions of numbers, of which nearly all are passed over. So the text is cut
 // into the members of "data" first, by looking at brackets and quotes alone, and each is parsed by itself.
-#include "range_method.h"
-#include "ranges_in.h"
+#include "ranges/inside/ranges_in.h"
+#include "ranges/range_method.h"
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
 // RANGES, line by line. A member that this version does not know is passed over; one that is there is what
 // it should be, or the file is refused with the line and the value.
-#include "ranges_in.h"
+#include "ranges/inside/ranges_in.h"
 
 #include <math.h>
 #include <stdlib.h>

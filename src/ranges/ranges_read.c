@@ -7,10 +7,10 @@
 // Nothing of a file is trusted: sizes, names and numbers pass the functions below, and messages have the line. Lines
 // and files have limits, so that a file cannot make us take more memory than a few times its size, nor that without
 // end.
-#include "ranges_in.h"
+#include "ranges/inside/ranges_in.h"
 
-#include "again.h"
-#include "plain_file.h"
+#include "base/again.h"
+#include "json/plain_file.h"
 
 #include <errno.h>
 #include <math.h>

@@ -6,7 +6,7 @@
 //
 // The number is the bits of a float32, most significant digit first: the largest magnitude over 127. So a range is
 // symmetric, 127 steps to either side. Names may have colons and blanks; the last ": " ends them.
-#include "ranges_in.h"
+#include "ranges/inside/ranges_in.h"
 
 #include <math.h>
 

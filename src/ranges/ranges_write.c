@@ -1,9 +1,9 @@
 // RANGES as it is written: one order of members, one form of every number, and nothing that is not known. The last line
 // says how many values there are and the digest of all lines before it, as an edit log's does: a file that was cut is
 // known by it.
-#include "ranges.h"
+#include "ranges/ranges.h"
 
-#include "json.h"
+#include "json/json.h"
 
 struct writing {
   struct json_out j;

@@ -10,11 +10,11 @@
 // that knows nothing of others: tokens · s²/12 · tr(WᵀW).
 //
 // Files are opened once more: the companion of RANGES is no source of the run for being looked at here.
-#include "rank.h"
+#include "rank/rank.h"
 
-#include "matmulnbits.h"
-#include "measure_weighed.h"
-#include "weighings.h"
+#include "passes/nbits/matmulnbits.h"
+#include "passes/questions/weighings.h"
+#include "stream/measure/measure_weighed.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -9,9 +9,9 @@
 #ifndef WEIR_RANK_H
 #define WEIR_RANK_H
 
-#include "execution.h"
-#include "pipeline.h"
-#include "run_passes.h"
+#include "execute/execution.h"
+#include "pipeline/pipeline.h"
+#include "report/run_passes.h"
 
 void rank_done(struct rank *k);
 // Is RANGES given to a pass that does nothing with it, and are sites not ranked (`asked`) either? ERR_USAGE.

@@ -4,13 +4,13 @@
 //
 // Names of data files are chosen by what is free in a folder. Here those are free that the manifest lists, so that the plan
 // comes out as it was.
-#include "rebuild.h"
+#include "rebuild/rebuild.h"
 
-#include "hash_source.h"
-#include "execution_stage.h"
-#include "recorded.h"
-#include "sign_model.h"
-#include "version_number.h"
+#include "audit/sign_model.h"
+#include "base/version_number.h"
+#include "execute/execution_stage.h"
+#include "rebuild/recorded.h"
+#include "stream/io/hash_source.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

@@ -6,13 +6,13 @@
 #ifndef WEIR_REBUILD_H
 #define WEIR_REBUILD_H
 
-#include "audit_target.h"
-#include "audit_tensors.h"
-#include "manifest.h"
-#include "user_rules.h"
-#include "pass_edits.h"
-#include "recalibrate.h"
-#include "sign_key.h"
+#include "audit/audit_target.h"
+#include "audit/audit_tensors.h"
+#include "audit/sign_key.h"
+#include "execute/passes/pass_edits.h"
+#include "pipeline/user_rules.h"
+#include "rebuild/recalibrate.h"
+#include "stream/seal/manifest.h"
 
 struct rebuild {
   struct arena arena;

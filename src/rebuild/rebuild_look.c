@@ -1,8 +1,8 @@
 // The outputs themselves, after a run that found every byte as in the manifest: those that it completed for an interrupted
 // one, and those beside the manifest.
-#include "rebuild.h"
+#include "rebuild/rebuild.h"
 
-#include "again.h"
+#include "base/again.h"
 
 #include <fcntl.h>
 #include <unistd.h>

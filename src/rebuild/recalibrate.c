@@ -1,14 +1,14 @@
 // A command line of 'weir calibrate' is put together from what the manifest says of the file ("calibration", the head of
 // RANGES), and carried out here. What comes out is held to the recorded SHA-256.
-#include "recalibrate.h"
+#include "rebuild/recalibrate.h"
 
-#include "calibrate_job.h"
-#include "file_lookup.h"
-#include "fs.h"
-#include "json.h"
-#include "ranges.h"
-#include "recorded.h"
-#include "version_number.h"
+#include "base/version_number.h"
+#include "calibrate/calibrate_job.h"
+#include "json/json.h"
+#include "ranges/ranges.h"
+#include "rebuild/recorded.h"
+#include "stream/sys/file_lookup.h"
+#include "stream/sys/fs.h"
 
 #include <unistd.h>
 

@@ -3,10 +3,10 @@
 #ifndef WEIR_RECALIBRATE_H
 #define WEIR_RECALIBRATE_H
 
-#include "digest.h"
-#include "pass_values.h"
-#include "scratch.h"
-#include "table.h"
+#include "base/digest.h"
+#include "base/table.h"
+#include "passes/catalogue/pass_values.h"
+#include "stream/sys/scratch.h"
 
 struct recorded_places;
 struct calibrate_record; // calibrate_job.h

@@ -5,9 +5,9 @@
 //   [{"name":"run","options":{"exactness":…,"passes":[…],"rules":[…]}}]  with what holds for all
 //
 // Names of files are base names there; which file it was, its digest says.
-#include "recorded.h"
+#include "rebuild/recorded.h"
 
-#include "file_lookup.h"
+#include "stream/sys/file_lookup.h"
 
 struct taking {
   struct pipeline *p;

@@ -2,9 +2,9 @@
 #ifndef WEIR_RECORDED_H
 #define WEIR_RECORDED_H
 
-#include "json.h"
-#include "pipeline.h"
-#include "recalibrate.h"
+#include "json/json.h"
+#include "pipeline/pipeline.h"
+#include "rebuild/recalibrate.h"
 
 // Where files that passes read are looked for, by name and digest: beside these two, in the folder, in the current one.
 struct recorded_places {

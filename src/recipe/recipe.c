@@ -12,9 +12,9 @@
 //
 // A row refers to earlier rows only. So there are no cycles, and a reader that takes the rows in order
 // of their ids knows every operand.
-#include "recipe.h"
+#include "recipe/recipe.h"
 
-#include "recipe_rows.h"
+#include "recipe/inside/recipe_rows.h"
 
 #include <assert.h>
 
@@ -105,7 +105,7 @@ static const struct recipe_kind_row kinds[] = {
                    .fits = stem##_fits,                                                            \
                    .make = stem,                                                                   \
                    .members = {__VA_ARGS__}},
-#include "kinds.def"
+#include "recipe/kinds.def"
 #undef KIND
 };
 

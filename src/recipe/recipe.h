@@ -34,14 +34,14 @@
 #ifndef WEIR_RECIPE_H
 #define WEIR_RECIPE_H
 
-#include "table.h"
-#include "dtype.h"
-#include "err.h"
-#include "source.h"
+#include "base/dtype.h"
+#include "base/err.h"
+#include "base/source.h"
+#include "base/table.h"
 
 enum recipe_kind {
 #define KIND(id, ...) RECIPE_##id,
-#include "kinds.def"
+#include "recipe/kinds.def"
 #undef KIND
   RECIPE_KINDS, // how many
 };
@@ -165,7 +165,7 @@ bool recipe_can_cast(enum dtype from, enum dtype to);
 // Elementwise operations: kernels_map.h says what each makes. In its order.
 enum recipe_map_op {
 #define MAP_OP(id, ...) RECIPE_MAP_##id,
-#include "map_ops.def"
+#include "recipe/map_ops.def"
 #undef MAP_OP
   RECIPE_MAP_OPS, // how many
 };
@@ -215,7 +215,7 @@ struct recipe_dequantization recipe_dequantization_of(const struct recipes *r, u
 
 enum recipe_format {
 #define FORMAT(id, ...) FORMAT_##id,
-#include "formats.def"
+#include "recipe/formats.def"
 #undef FORMAT
   RECIPE_FORMATS, // how many
 };

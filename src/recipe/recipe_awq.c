@@ -1,7 +1,7 @@
 // Recipes of scales that AWQ multiplies rows by: operands are the means of magnitudes, the second moments, and the
 // matrices that share the scales. How they are found is the evaluator's (eval_awq.c).
-#include "second_moments.h"
-#include "recipe_rows.h"
+#include "recipe/inside/recipe_rows.h"
+#include "tensor_stats/second_moments.h"
 
 #include <assert.h>
 

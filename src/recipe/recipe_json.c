@@ -9,9 +9,9 @@
 // numbers mean together is checked by the kind's own function, before its constructor sees them.
 //
 // The canonical form of a row has one text. Who reads rows (recipe_json_read_row) takes no other.
-#include "recipe_json.h"
+#include "recipe/recipe_json.h"
 
-#include "recipe_rows.h"
+#include "recipe/inside/recipe_rows.h"
 
 #include <assert.h>
 

@@ -19,8 +19,8 @@
 #ifndef WEIR_RECIPE_JSON_H
 #define WEIR_RECIPE_JSON_H
 
-#include "json.h"
-#include "recipe.h"
+#include "json/json.h"
+#include "recipe/recipe.h"
 
 // The nested form's leaves, where the caller knows better names than extents.
 struct recipe_json_leaves {

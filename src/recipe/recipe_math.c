@@ -13,7 +13,7 @@
 // moves elements where it looks for it.
 //
 // Nothing is computed here, not even where all operands are known.
-#include "recipe_rows.h"
+#include "recipe/inside/recipe_rows.h"
 
 #include <assert.h>
 
@@ -128,7 +128,7 @@ static const struct map_row {
   bool makes_bools;
 } map_rows[] = {
 #define MAP_OP(id, ...) [RECIPE_MAP_##id] = {__VA_ARGS__},
-#include "map_ops.def"
+#include "recipe/map_ops.def"
 #undef MAP_OP
 };
 

@@ -11,7 +11,7 @@
 //
 // Of each kind there are two functions: one says whether there may be such a row, and is all that
 // stands between the numbers of a file and the other, which makes the row.
-#include "recipe_rows.h"
+#include "recipe/inside/recipe_rows.h"
 
 #include <assert.h>
 

@@ -16,14 +16,14 @@
 // So the operand of a quantization in the table is read in the order of its storage wherever that
 // is possible, and equal codes have equal ids however they were asked for. What moves elements in
 // the result is then cheap: codes are a fraction of the elements.
-#include "second_moments.h"
-#include "recipe_rows.h"
+#include "recipe/inside/recipe_rows.h"
+#include "tensor_stats/second_moments.h"
 
 #include <assert.h>
 
 static const char *const formats[] = {
 #define FORMAT(id, word, about) [FORMAT_##id] = word,
-#include "formats.def"
+#include "recipe/formats.def"
 #undef FORMAT
 };
 

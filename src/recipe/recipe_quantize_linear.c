@@ -12,7 +12,7 @@
 //
 //   product = x_scale * w        least = 1.0001 * (2 * |bias|) / 4294967294
 //   where(0 < product and product < least, w * (least / product), w)
-#include "recipe_rows.h"
+#include "recipe/inside/recipe_rows.h"
 
 #include <assert.h>
 

@@ -1,6 +1,6 @@
 // Operators are counted by the ids of their names, which are distinct in a model, and the rows of the two counts are
 // joined by name: a model may have as many kinds of operators as nodes.
-#include "census.h"
+#include "report/census.h"
 
 #include <assert.h>
 #include <stdlib.h>

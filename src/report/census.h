@@ -2,7 +2,7 @@
 #ifndef WEIR_CENSUS_H
 #define WEIR_CENSUS_H
 
-#include "model.h"
+#include "model/model.h"
 
 struct census_op {
   const char *name; // with its domain, where it has one

@@ -2,9 +2,9 @@
 #ifndef WEIR_RUN_PASSES_H
 #define WEIR_RUN_PASSES_H
 
-#include "output_error.h"
-#include "pass.h"
-#include "table.h"
+#include "base/table.h"
+#include "passes/pass.h"
+#include "tensor_stats/output_error.h"
 
 // What a pass said of a site (struct pass_site), kept for the report. There may be one for each of a million nodes.
 struct run_site {

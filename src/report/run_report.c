@@ -1,4 +1,4 @@
-#include "run_report.h"
+#include "report/run_report.h"
 
 void run_report_free(struct run_report *r) {
   stored_tensors_free(&r->stored);

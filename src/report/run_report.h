@@ -12,11 +12,11 @@
 #ifndef WEIR_RUN_REPORT_H
 #define WEIR_RUN_REPORT_H
 
-#include "census.h"
-#include "run_passes.h"
-#include "runtime_needs.h"
-#include "stored_tensors.h"
-#include "err.h"
+#include "base/err.h"
+#include "report/census.h"
+#include "report/run_passes.h"
+#include "report/stored_tensors.h"
+#include "targets/runtime_needs.h"
 struct run_report;
 
 // The execution decides by it which renderers it calls.

@@ -5,7 +5,7 @@
 //
 // A row's size counts all that a runtime needs to have the weight back: scales and zero points are
 // found as the other parts of the same quantization, in the same table of recipes.
-#include "stored_tensors.h"
+#include "report/stored_tensors.h"
 
 #include <math.h>
 

@@ -3,10 +3,10 @@
 #ifndef WEIR_STORED_TENSORS_H
 #define WEIR_STORED_TENSORS_H
 
-#include "figures.h"
-#include "plan.h"
-#include "run.h"
-#include "run_passes.h"
+#include "plan/plan.h"
+#include "report/run_passes.h"
+#include "stream/run/run.h"
+#include "tensor_stats/figures.h"
 
 struct stored_tensor {
   struct span name;

@@ -1,5 +1,5 @@
 // What rows of a verification say together: how many, and what that shows.
-#include "verified.h"
+#include "report/verified.h"
 
 #include <stdio.h>
 #include <string.h>

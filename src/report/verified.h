@@ -2,8 +2,8 @@
 #ifndef WEIR_VERIFIED_H
 #define WEIR_VERIFIED_H
 
-#include "compare.h"
-#include "table.h"
+#include "base/table.h"
+#include "verify/compare/compare.h"
 
 enum verified_end {
   VERIFIED_PASSED,

@@ -420,7 +420,7 @@ def say_table(operators, domains):
     writer = Writer()
     rows = [writer.operator(op) for op in operators]
     yield "// Made by compile_schema.py from src/schema/*.ops."
-    yield '#include "schema_table.h"'
+    yield '#include "schema/inside/schema_table.h"'
     for each in (writer.types, writer.ints, writer.strings, writer.formals, writer.attributes, writer.variables, writer.versions):
         yield ""
         yield from each.say()

@@ -4,7 +4,7 @@
 //
 // The table itself is made of *.ops while weir is built (compile_schema.py): sorted rows without a
 // pointer to anything that is made at run time.
-#include "schema_table.h"
+#include "schema/inside/schema_table.h"
 
 static const struct schema_rule_row rules[SCHEMA_RULES] = {
     [SCHEMA_RULE_none] = {"none", ""},

@@ -7,8 +7,8 @@
 #ifndef WEIR_SCHEMA_H
 #define WEIR_SCHEMA_H
 
-#include "model.h"
-#include "model_types.h"
+#include "model/model.h"
+#include "model/model_types.h"
 
 // ---- types --------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@
 // A change looks at the node as it is written: attributes, which inputs and outputs are there,
 // declared types (for scalars also inferred ones). What is not declared is doubted where it matters (last_axis), so that true is a
 // promise and false may be too careful.
-#include "schema.h"
+#include "schema/schema.h"
 
 // ---- rules -------------------------------------------------------------------------------------
 
@@ -188,7 +188,7 @@ bool schema_same(const struct model *m, const struct model_types *types, uint32_
 const struct schema_release *schema_release_of(int64_t opset) {
   static const struct schema_release releases[] = {
 #define OPSET(version, release, year) {version, release, year},
-#include "releases.def"
+#include "schema/releases.def"
 #undef OPSET
   };
   for (size_t i = 0; i < sizeof releases / sizeof *releases; i++)

@@ -1,6 +1,6 @@
 // The list is short: a pipeline names one file or two. They are found by the words that named them.
-#include "side_inputs.h"
-#include "plain_file.h"
+#include "side_inputs/side_inputs.h"
+#include "json/plain_file.h"
 
 #include <assert.h>
 #include <stdio.h>

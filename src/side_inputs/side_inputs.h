@@ -6,8 +6,8 @@
 #ifndef WEIR_SIDE_INPUTS_H
 #define WEIR_SIDE_INPUTS_H
 
-#include "pass_values.h"
-#include "ranges.h"
+#include "passes/catalogue/pass_values.h"
+#include "ranges/ranges.h"
 
 #include <sys/stat.h>
 

@@ -4,7 +4,7 @@
 #ifndef WEIR_GZIP_GUESS_H
 #define WEIR_GZIP_GUESS_H
 
-#include "err.h"
+#include "base/err.h"
 
 #include <stdbool.h>
 #include <stddef.h>

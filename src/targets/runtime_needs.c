@@ -1,7 +1,7 @@
 // Both forms are of one look at the model, as it is after all edits.
-#include "runtime_needs.h"
+#include "targets/runtime_needs.h"
 
-#include "targets.h"
+#include "targets/targets.h"
 
 // What no version runs.
 static uint32_t never(const struct target_needs *needs) {

@@ -3,8 +3,8 @@
 #ifndef WEIR_RUNTIME_NEEDS_H
 #define WEIR_RUNTIME_NEEDS_H
 
-#include "json.h"
-#include "model.h"
+#include "json/json.h"
+#include "model/model.h"
 
 // People are told what needs the version, programs all that needs more than the oldest one.
 struct runtime_needs {

@@ -1,8 +1,8 @@
 // Which dims of a model's inputs have no number. What nodes make of them is not looked at: with inputs of fixed
 // shapes a runtime finds it by itself, unless it depends on data.
-#include "target_dims.h"
+#include "targets/target_dims.h"
 
-#include "model_types.h"
+#include "model/model_types.h"
 
 enum { NAMES_SAID = 8 };
 

@@ -2,8 +2,8 @@
 #ifndef WEIR_TARGET_DIMS_H
 #define WEIR_TARGET_DIMS_H
 
-#include "arena.h"
-#include "model.h"
+#include "base/arena.h"
+#include "model/model.h"
 
 // Has an input of the model, which is no initializer, a dim without a number, or no known rank?
 bool target_dims_open(const struct model *m);

@@ -6,11 +6,11 @@
 // a constant's, a declared one, one that an attribute says. Where the provider has no kernel for inputs in
 // float16 and one for float, the runtime casts. Constants are no nodes there. Functions of the model are taken apart. com.microsoft has one
 // version: of its operators only the first release is known; of other domains nothing.
-#include "target_kernels.h"
+#include "targets/inside/target_kernels.h"
 
-#include "dtype.h"
-#include "model_types.h"
-#include "targets.h"
+#include "base/dtype.h"
+#include "model/model_types.h"
+#include "targets/targets.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +29,7 @@ static const struct kernel kernels[] = {
 #define FUNCTION(op, since, ort, from, to) {op, since, ort, NULL, 0, from, to},
 #define OLDER(op, since, ort, taken)
 #define MICROSOFT(op, ort)
-#include "target_kernels.def"
+#include "targets/target_kernels.def"
 #undef MICROSOFT
 #undef OLDER
 #undef FUNCTION
@@ -46,7 +46,7 @@ static const struct {
 #define FUNCTION(op, since, ort, from, to)
 #define OLDER(op, since, ort, taken) {op, since, ort, taken},
 #define MICROSOFT(op, ort)
-#include "target_kernels.def"
+#include "targets/target_kernels.def"
 #undef MICROSOFT
 #undef OLDER
 #undef FUNCTION
@@ -62,7 +62,7 @@ static const struct microsoft {
 #define FUNCTION(op, since, ort, from, to)
 #define OLDER(op, since, ort, taken)
 #define MICROSOFT(op, ort) {op, ort},
-#include "target_kernels.def"
+#include "targets/target_kernels.def"
 #undef MICROSOFT
 #undef OLDER
 #undef FUNCTION
@@ -244,7 +244,7 @@ uint32_t target_loads_opset(int64_t opset) {
   } rows[] = {
 #define OPSET(version, ort) {version, ort},
 #define IR_VERSION(version, ort)
-#include "target_versions.def"
+#include "targets/target_versions.def"
 #undef OPSET
 #undef IR_VERSION
   };

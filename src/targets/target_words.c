@@ -1,6 +1,6 @@
 // Few rows, looked through from the top; then versions of ONNX Runtime, in whatever form.
-#include "guess.h"
-#include "targets.h"
+#include "base/guess.h"
+#include "targets/targets.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +10,7 @@ static const struct {
   const char *theirs, *ours;
 } words_of_others[] = {
 #define TARGET_WORD(theirs, ours) {theirs, ours},
-#include "target_words.def"
+#include "targets/target_words.def"
 #undef TARGET_WORD
 };
 
@@ -19,7 +19,7 @@ static const struct {
   const char *same, *near;
 } names[] = {
 #define TARGET(name, ...) {"'" name "'", "'" name "', the nearest"},
-#include "targets.def"
+#include "targets/targets.def"
 #undef TARGET
 };
 

@@ -6,13 +6,13 @@
 // A feature that two rows need counts once. Of several that need the same version the first of the
 // table is named. Weights that are no constants (a model with its weights as inputs) have the form that
 // attributes say, as far as they say one.
-#include "targets.h"
+#include "targets/targets.h"
 
-#include "dtype.h"
-#include "model_live.h"
-#include "model_types.h"
-#include "target_dims.h"
-#include "target_kernels.h"
+#include "base/dtype.h"
+#include "model/model_live.h"
+#include "model/model_types.h"
+#include "targets/inside/target_kernels.h"
+#include "targets/target_dims.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -21,19 +21,19 @@
 
 static const struct target_feature_row features[] = {
 #define FEATURE(id, ort, words, instead) [TARGET_##id] = {ort, words, instead},
-#include "target_features.def"
+#include "targets/target_features.def"
 #undef FEATURE
 };
 
 static const struct target targets[] = {
 #define TARGET(...) {__VA_ARGS__},
-#include "targets.def"
+#include "targets/targets.def"
 #undef TARGET
 };
 
 const char targets_joined[] =
 #define TARGET(name, ...) "|" name
-#include "targets.def"
+#include "targets/targets.def"
 #undef TARGET
     ;
 
@@ -45,7 +45,7 @@ struct version {
 static const struct version ir_versions[] = {
 #define OPSET(version, ort)
 #define IR_VERSION(version, ort) {version, ort},
-#include "target_versions.def"
+#include "targets/target_versions.def"
 #undef OPSET
 #undef IR_VERSION
     {0, TARGET_OLDEST}};

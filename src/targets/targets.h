@@ -4,17 +4,17 @@
 #ifndef WEIR_TARGETS_H
 #define WEIR_TARGETS_H
 
-#include "arena.h"
-#include "model.h"
-#include "model_calls.h"
-#include "schema.h"
+#include "base/arena.h"
+#include "model/model.h"
+#include "model/model_calls.h"
+#include "schema/schema.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
 enum target_feature {
 #define FEATURE(id, ...) TARGET_##id,
-#include "target_features.def"
+#include "targets/target_features.def"
 #undef FEATURE
   TARGET_FEATURES, // how many; none
 };

@@ -3,7 +3,7 @@
 #ifndef WEIR_CONTENT_HASH_H
 #define WEIR_CONTENT_HASH_H
 
-#include "digest.h"
+#include "base/digest.h"
 
 // Up to so many bytes the sample is the whole.
 enum { CONTENT_HASH_SAMPLE_BYTES = 64 << 10 };

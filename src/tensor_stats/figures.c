@@ -7,7 +7,7 @@
 //
 // It is built like a binary counter: pushing a leaf carries into the complete subtrees to its left.
 // A run of 2^k leaves that begins at a multiple of 2^k is a subtree of its own, whoever makes it.
-#include "figures.h"
+#include "tensor_stats/figures.h"
 
 #include <assert.h>
 #include <math.h>

@@ -4,7 +4,7 @@
 #ifndef WEIR_FIGURES_H
 #define WEIR_FIGURES_H
 
-#include "span.h"
+#include "base/span.h"
 
 struct figures {
   uint64_t elements;

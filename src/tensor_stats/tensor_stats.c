@@ -1,6 +1,6 @@
 // Facts of parts of a tensor are joined in any order: counts are added, extremes compared, and what
 // holds of all must hold of each. So they do not depend on who read which part.
-#include "tensor_stats.h"
+#include "tensor_stats/tensor_stats.h"
 
 #include <math.h>
 

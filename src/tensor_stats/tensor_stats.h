@@ -6,7 +6,7 @@
 #ifndef WEIR_TENSOR_STATS_H
 #define WEIR_TENSOR_STATS_H
 
-#include "dtype.h"
+#include "base/dtype.h"
 
 struct tensor_stats {
   uint64_t elements;

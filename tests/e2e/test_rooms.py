@@ -1,8 +1,9 @@
 """Walls that the build cannot draw: rooms of src print nothing, end nothing, and ask nobody for options (looked at in their
-objects), and none has more files than a person looks through."""
+objects), and none has more files than a person looks through. And the wall that it draws: which room includes what."""
 
 import re
 import subprocess
+import sys
 from collections import defaultdict
 from pathlib import Path
 
@@ -90,3 +91,48 @@ def test_a_room_is_looked_through():
     counts = {str(f.relative_to(ROOT)): sum(p.is_file() for p in f.iterdir()) for f in folders}
     assert len(counts) > 50
     assert {folder: n for folder, n in counts.items() if n > MOST_FILES and "__pycache__" not in folder} == {}
+
+
+@pytest.mark.parametrize(
+    "line, told",
+    [
+        ("", None),
+        ("plan/plan.h", None),
+        ("base/err.h", None),  # as plan/plan.h does
+        ("run/inside/own.h", None),
+        ("made.def", None),  # by the build
+        ("load/load.h", None),  # behind
+        ("check/check.h", "weir_run is not linked to weir_check (weir_room in CMakeLists.txt)"),  # behind load
+        ("cli/cli.h", "weir_run is not linked to weir_cli (weir_room in CMakeLists.txt)"),
+        ("plan/inside/rows.h", "only src/plan includes what is in its inside/"),
+        ("plan.h", "an include is a path from src or tools"),
+        ("plan/gone.h", "there is no such file"),
+    ],
+)
+def test_a_room_includes_what_it_sees(tmp_path, line, told):
+    rooms = """base src/base m
+check src/check weir_base
+load src/load weir_base BEHIND weir_check
+plan src/plan weir_base PkgConfig::CRYPTO
+run src/run weir_plan BEHIND weir_load
+cli tools/cli weir_run"""
+    include = f'#include "{line}"\n' if line else ""
+    files = {
+        "src/base/err.h": "",
+        "src/check/check.h": "",
+        "src/load/load.h": "",
+        "src/plan/plan.h": '#include "base/err.h"\n',
+        "src/plan/inside/rows.h": "",
+        "src/run/inside/own.h": "",
+        "src/run/run.c": "#include <stdio.h>\n" + include,
+        "tools/cli/cli.h": '#include "base/err.h"\n',
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    sys.path.insert(0, str(ROOT / "src"))
+    try:
+        from check_includes import faults
+    finally:
+        sys.path.pop(0)
+    assert list(faults(tmp_path, rooms)) == ([f'src/run/run.c:2: #include "{line}": {told}'] if told else [])

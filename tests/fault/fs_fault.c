@@ -5,8 +5,8 @@
 // this file is all it takes. Calls are counted over all threads, in the order in which they arrive.
 #include "fs_fault.h"
 
-#include "fs.h"
 #include "fs_shadow.h"
+#include "stream/sys/fs.h"
 
 #include <dlfcn.h>
 #include <errno.h>

@@ -10,7 +10,7 @@
 #include "io_fault_engine.h"
 
 #include "fault_counts.h"
-#include "io_engines.h"
+#include "stream/io/inside/io_engines.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 // TensorProto, SequenceProto and OptionalProto from arbitrary bytes: whatever comes out has the sizes that it
 // says, within what was allowed, is equal to itself, and settles as an optional.
-#include "array_files.h"
-#include "compare.h"
+#include "verify/arrays/array_files.h"
+#include "verify/compare/compare.h"
 
 #include <stdlib.h>
 

@@ -1,8 +1,8 @@
 // Signatures and keys as anybody may have written them. Input: a bundle, a NUL, a key in PEM form. What base64 is taken is the
 // only one of its bytes, what is written is read back, and only the key that signed is said to have.
-#include "base64.h"
-#include "bundle.h"
-#include "manifest_signed.h"
+#include "audit/base64.h"
+#include "audit/bundle.h"
+#include "stream/seal/manifest_signed.h"
 
 #include <stdlib.h>
 

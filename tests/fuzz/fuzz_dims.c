@@ -1,7 +1,7 @@
 // Texts of dims, a line each: what is read is printed, and read again it is the same. Lines are
 // combined with each other, declared equal, compared: nothing aborts, and what is found once is
 // found twice.
-#include "dims.h"
+#include "dims/dims.h"
 
 #include <stdlib.h>
 

@@ -1,8 +1,8 @@
 // Inputs for models that are made of bytes (made_model.h): whatever the model says, sizes are found in a bounded time,
 // and every value of which something small can be drawn gets as many elements as it has, all of them of its type.
-#include "draw.h"
-#include "draw_parts.h"
 #include "made_model.h"
+#include "verify/draw/draw.h"
+#include "verify/draw/inside/draw_parts.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 // The edit log reader over anything: a head, then lines onto the sample model. Whatever is taken
 // must leave the model whole, and the log that records it must replay to the same log.
-#include "edit_log.h"
+#include "edit/edit_log.h"
 #include "edit_sample.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 // What comes over the pipe, of either side: any bytes as a head and a body. What is taken must lie inside the body, keep what
 // it promises of dims and bytes, and become the same bytes again when it is sent.
-#include "frame.h"
+#include "frames/frame.h"
 
 #include <stdlib.h>
 

@@ -2,8 +2,8 @@
 //
 // Of the HTML nothing is left that a browser could take for markup; the JSON is read back, and a text that was written
 // as what differs from the one before must come out the same as when it was written whole.
-#include "html_out.h"
-#include "json.h"
+#include "json/json.h"
+#include "render/html/html_out.h"
 
 #include <stdlib.h>
 

@@ -1,10 +1,10 @@
 // Inference over models that are made of bytes (made_model.h), and over the bytes as an .onnx, where they
 // begin as one. Whatever the model says, the walk ends, its tables hold together, and what was inferred is inferred
 // again as it was.
-#include "check.h"
-#include "infer.h"
-#include "load.h"
+#include "check/check.h"
+#include "infer/infer.h"
 #include "made_model.h"
+#include "stream/load/load.h"
 
 #include <stdio.h>
 #include <stdlib.h>

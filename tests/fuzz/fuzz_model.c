@@ -1,8 +1,8 @@
 // The loader over arbitrary bytes as an .onnx, twice: once as it is used (the first fault ends it),
 // once collecting all faults as `weir check` does, operators included. A model that loads must have
 // consistent tables, whatever it says.
-#include "check.h"
-#include "load.h"
+#include "check/check.h"
+#include "stream/load/load.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 // Archives of arrays, and single ones, from arbitrary bytes: whatever comes out has the sizes that it says,
 // within what was allowed, and names that are text.
-#include "array_files.h"
+#include "verify/arrays/array_files.h"
 
 #include <stdlib.h>
 

@@ -3,7 +3,7 @@
 //
 //   the length says how: goal, exactness and what runs before or behind
 #include "fuzzed.h"
-#include "optimize_steps.h"
+#include "pipeline/optimize_steps.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

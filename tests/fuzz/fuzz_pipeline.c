@@ -1,8 +1,8 @@
 // The reader of pipeline files over anything: it refuses with a sentence, or gives steps whose
 // canonical words are JSON.
-#include "pipeline_yaml.h"
+#include "pipeline/config/pipeline_yaml.h"
 
-#include "json.h"
+#include "json/json.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 // The plan reader over anything. Input: the JSON text, a NUL, the literals. A plan that is accepted
 // is written again and must come out as the same text: there is one form.
-#include "plan_file.h"
+#include "plan/plan_file.h"
 
 #include <stdlib.h>
 

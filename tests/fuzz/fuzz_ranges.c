@@ -1,6 +1,6 @@
 // Files of ranges of all three forms, from arbitrary bytes: what is read is whole and in bounds, and comes back the same when it is
 // written.
-#include "ranges.h"
+#include "ranges/ranges.h"
 #include "taken_text.h"
 
 #include <math.h>

@@ -2,7 +2,7 @@
 // (made_rules.h), as a user's file meets models. There is a book or an error that says where; the rules of a
 // book leave every model whole.
 #include "made_rules.h"
-#include "rules_own.h"
+#include "passes/rules/rules_own.h"
 
 #include <stdlib.h>
 

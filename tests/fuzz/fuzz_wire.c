@@ -1,7 +1,7 @@
 // The wire reader over arbitrary bytes: every length-delimited field is taken for a message too,
 // with a stack of ends as the loader keeps one. Whatever comes out of the reader must lie inside
 // its message, and the same bytes must read the same when a window moves over them.
-#include "wire.h"
+#include "stream/load/inside/wire.h"
 
 #include <stdlib.h>
 

@@ -5,15 +5,15 @@
 //     └─────▶ model ◀── replay ◀────┘ the same text
 #include "fuzzed.h"
 
-#include "check.h"
-#include "edit_log.h"
+#include "check/check.h"
+#include "edit/edit_log.h"
 #include "graph_text.h"
-#include "infer.h"
-#include "load.h"
+#include "infer/infer.h"
 #include "made_model.h"
 #include "made_ranges.h"
-#include "pass_run.h"
-#include "plan.h"
+#include "pipeline/pass_run.h"
+#include "plan/plan.h"
+#include "stream/load/load.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #ifndef WEIR_FUZZED_H
 #define WEIR_FUZZED_H
 
-#include "pipeline.h"
+#include "pipeline/pipeline.h"
 
 // Of a target: its word, for names of files, and the steps that it runs. `how` is the length of the
 // bytes, so that one byte more is another way. Words for the files of options: "ranges=made" are

@@ -2,7 +2,7 @@
 #ifndef WEIR_MADE_FILE_H
 #define WEIR_MADE_FILE_H
 
-#include "model.h"
+#include "model/model.h"
 
 // Elements that are not at hand, as they would lie in a data file, are small floats. In *a.
 struct span made_file(const struct model *m, struct arena *a);

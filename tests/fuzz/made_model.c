@@ -2,8 +2,8 @@
 // names of dims: a choice is a byte, and 0 where there are no more.
 #include "made_model.h"
 
-#include "model_calls.h"
-#include "schema.h"
+#include "model/model_calls.h"
+#include "schema/schema.h"
 
 enum { NODES = 48, BODIES = 4 };
 

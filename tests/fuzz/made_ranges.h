@@ -3,8 +3,8 @@
 #ifndef WEIR_MADE_RANGES_H
 #define WEIR_MADE_RANGES_H
 
-#include "model.h"
-#include "ranges.h"
+#include "model/model.h"
+#include "ranges/ranges.h"
 
 // For each name of a value that can be written as JSON, by its place: mostly ordinary ones, some of
 // which nobody knows, or that are one number, tiny or huge; by channel where the last dim is

@@ -4,8 +4,8 @@
 // must leave the model whole and in order.
 #include "made_rules.h"
 
-#include "findings.h"
 #include "model_builder.h"
+#include "passes/questions/findings.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #ifndef WEIR_MADE_RULES_H
 #define WEIR_MADE_RULES_H
 
-#include "rules.h"
+#include "passes/rules/rules.h"
 
 // Runs all rules of a book over a graph of the operators that rules look for, or (over_constants) of operators that
 // fold. Aborts where the model is not whole and in order behind it.

@@ -3,9 +3,9 @@
 #ifndef WEIR_MUTANT_SEEDS_H
 #define WEIR_MUTANT_SEEDS_H
 
-#include "arena.h"
-#include "span.h"
-#include "table.h"
+#include "base/arena.h"
+#include "base/span.h"
+#include "base/table.h"
 
 enum { SEED_MOST_BYTES = 48 << 10 };
 

@@ -23,14 +23,14 @@
 // find as long as it stays one of the same kind, and writes FILE.reduced. --finds: what was found
 // before.
 #include "chance.h"
-#include "fs.h"
-#include "load.h"
 #include "made_ranges.h"
 #include "mutant_memory.h"
 #include "mutant_seeds.h"
 #include "mutate.h"
 #include "mutate_tree.h"
-#include "passes.h"
+#include "passes/catalogue/passes.h"
+#include "stream/load/load.h"
+#include "stream/sys/fs.h"
 
 #include <errno.h>
 #include <ftw.h>

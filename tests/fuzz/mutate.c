@@ -15,7 +15,7 @@
 
 #include "chance.h"
 #include "mutate_tree.h"
-#include "schema.h"
+#include "schema/schema.h"
 
 #include <math.h>
 

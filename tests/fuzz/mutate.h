@@ -4,8 +4,8 @@
 #ifndef WEIR_MUTATE_H
 #define WEIR_MUTATE_H
 
-#include "arena.h"
-#include "span.h"
+#include "base/arena.h"
+#include "base/span.h"
 
 enum { MUTATE_MOST_BYTES = 1 << 19 };
 

@@ -4,10 +4,10 @@
 #ifndef WEIR_MUTATE_TREE_H
 #define WEIR_MUTATE_TREE_H
 
-#include "arena.h"
-#include "onnx_schema.h"
-#include "span.h"
-#include "table.h"
+#include "base/arena.h"
+#include "base/span.h"
+#include "base/table.h"
+#include "stream/load/inside/onnx_schema.h"
 
 enum wire { WIRE_VARINT, WIRE_FIXED64, WIRE_BYTES, WIRE_BEGIN, WIRE_END, WIRE_FIXED32 };
 

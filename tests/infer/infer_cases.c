@@ -9,9 +9,9 @@
 //   y: float (depends-on-data)          and why not more
 //   q: sequence of float[N,3]
 //   ! node n3: axis 4 of 2 dims         what inference said
-#include "check.h"
+#include "check/check.h"
 #include "graph_text.h"
-#include "infer.h"
+#include "infer/infer.h"
 
 #include <errno.h>
 #include <stdio.h>

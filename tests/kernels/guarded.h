@@ -3,8 +3,8 @@
 #ifndef WEIR_TEST_GUARDED_H
 #define WEIR_TEST_GUARDED_H
 
-#include "kernels.h"
-#include "kernels_table.h"
+#include "kernels/kernels.h"
+#include "kernels/kernels_table.h"
 
 #include <math.h>
 #include <stdbool.h>

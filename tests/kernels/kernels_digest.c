@@ -8,12 +8,12 @@
 // the kernels is compared: numbers around 1, zeros of both signs, denormals, the largest numbers,
 // infinities, NaNs with payloads, quiet and not, and any bits at all. The affine kernels are for
 // finite elements; theirs are taken from the same set less what is not finite.
-#include "kernels.h"
+#include "kernels/kernels.h"
 
-#include "kernels_convert.h"
-#include "kernels_dequantize.h"
-#include "kernels_reduce.h"
-#include "kernels_tally.h"
+#include "kernels/convert/kernels_convert.h"
+#include "kernels/dequantize/kernels_dequantize.h"
+#include "kernels/reduce/kernels_reduce.h"
+#include "kernels/tally/kernels_tally.h"
 
 #include <float.h>
 #include <stdio.h>

@@ -2,8 +2,8 @@
 // quantize_qdq_matmul_4bits), then every variant against the portable reference, over all sets of
 // features, comparing bytes of codes, scales, zero points and sums.
 #include "guarded.h"
-#include "kernels.h"
-#include "kernels_table.h"
+#include "kernels/kernels.h"
+#include "kernels/kernels_table.h"
 #include "suites.h"
 
 #include <float.h>

@@ -4,7 +4,7 @@
 // (casts.def).
 #include "guarded.h"
 
-#include "kernels_convert.h"
+#include "kernels/convert/kernels_convert.h"
 
 #include <float.h>
 

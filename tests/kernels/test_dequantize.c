@@ -3,8 +3,8 @@
 // 1.31 makes of a few.
 #include "guarded.h"
 
-#include "kernels_convert.h"
-#include "kernels_dequantize.h"
+#include "kernels/convert/kernels_convert.h"
+#include "kernels/dequantize/kernels_dequantize.h"
 
 enum { MOST = 700, SIZES = 8, PAGES = 4 };
 

@@ -1,7 +1,7 @@
 // Sums of products: every variant, over all sets of features, gives the bytes of single fused steps in the order of
 // k, however matrices lie and wherever they are cut; second moments are exact where nothing need be rounded.
-#include "second_moments.h"
 #include "guarded.h"
+#include "tensor_stats/second_moments.h"
 
 enum { MOST = 640, CASES = 40, GRAM_K = 700, GRAM_ROWS = 9 };
 

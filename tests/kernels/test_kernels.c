@@ -5,8 +5,8 @@
 // The references are naive on purpose and share nothing with the kernels: a transpose is one memcpy
 // an element; a conversion to a 16-bit format searches the table of all its values for the nearest.
 #include "guarded.h"
-#include "kernels.h"
-#include "kernels_table.h"
+#include "kernels/kernels.h"
+#include "kernels/kernels_table.h"
 
 // ---- transpose ---------------------------------------------------------------------------------
 

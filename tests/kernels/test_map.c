@@ -5,8 +5,8 @@
 // bytes of that one.
 #include "guarded.h"
 
-#include "kernels_convert.h"
-#include "kernels_map.h"
+#include "kernels/convert/kernels_convert.h"
+#include "kernels/map/kernels_map.h"
 
 #include <float.h>
 

@@ -3,8 +3,8 @@
 // definition, one column at a time.
 #include "guarded.h"
 
-#include "kernels_convert.h"
-#include "kernels_reduce.h"
+#include "kernels/convert/kernels_convert.h"
+#include "kernels/reduce/kernels_reduce.h"
 
 enum { MOST = 7 * KERNELS_REDUCE_CHUNK + 300, CASES = 240, DEEP = 8 };
 

@@ -1,8 +1,8 @@
 // SHA-256 of several streams against libcrypto, over every set of features: any number of streams, of any number of
 // blocks, at any address; nothing is read behind a stream's last block.
-#include "digest.h"
+#include "base/digest.h"
 #include "guarded.h"
-#include "kernels.h"
+#include "kernels/kernels.h"
 
 enum { LANES = 9, BLOCKS = 5, BLOCK = 64 };
 

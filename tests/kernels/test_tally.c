@@ -1,7 +1,7 @@
 // Extremes and counts against plain loops over every type, odd lengths, offsets and pieces in any order; NaN, infinities and zeros of both
 // signs; edges that follow a formula and such that do not.
-#include "kernels.h"
-#include "kernels_tally.h"
+#include "kernels/kernels.h"
+#include "kernels/tally/kernels_tally.h"
 
 #include <math.h>
 #include <stdlib.h>

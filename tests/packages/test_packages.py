@@ -524,7 +524,7 @@ def test_licences_beyond_ascii(tmp_path, compiler):
         path.write_text(path.name + text)
     cmake = ["cmake", f"-DOUR={tmp_path}/LICENSE", f"-DLIBRARIES={tmp_path}/linked", f"-DOUTPUT={tmp_path}/licenses.c"]
     run(*cmake, "-P", ROOT / "tools/cli/help/licenses.cmake")
-    (tmp_path / "main.c").write_text('#include <stdio.h>\n#include "licenses.h"\nint main(void) {'
+    (tmp_path / "main.c").write_text('#include <stdio.h>\n#include "cli/help/licenses.h"\nint main(void) {'
                                      " for (const struct license *l = licenses; l->name; l++) fputs(l->text, stdout); }\n")
     warnings = ["-std=c17", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror", f"-I{ROOT}/tools/cli/help"]
     run(*words, *warnings, tmp_path / "licenses.c", tmp_path / "main.c", "-o", tmp_path / "main")

@@ -32,7 +32,7 @@
 #ifndef WEIR_GRAPH_TEXT_H
 #define WEIR_GRAPH_TEXT_H
 
-#include "edit.h"
+#include "edit/edit.h"
 #include "model_builder.h"
 
 // The elements of a kept tensor; rows of a list, in the arena that reading was given.

@@ -23,11 +23,11 @@
 // the structure of the model behind every step; the tables' invariants are checked as well. Given a
 // folder, every pass of the catalogue must have a case in the folder of its name below it; of passes
 // that come from one template of rules (`{F}`), one of them.
-#include "check.h"
+#include "check/check.h"
 #include "graph_text.h"
-#include "pass_run.h"
-#include "passes.h"
-#include "rules.h"
+#include "passes/catalogue/passes.h"
+#include "passes/rules/rules.h"
+#include "pipeline/pass_run.h"
 
 #include <dirent.h>
 #include <errno.h>

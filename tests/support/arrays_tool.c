@@ -5,8 +5,8 @@
 //   arrays_tool write PATH SCRATCH FOLDER K  the first case of PATH as FOLDER/test_data_set_K
 //
 // A last word "optional" after read and write settles what is either for an optional.
-#include "array_files.h"
-#include "compare.h"
+#include "verify/arrays/array_files.h"
+#include "verify/compare/compare.h"
 
 #include <math.h>
 #include <stdio.h>

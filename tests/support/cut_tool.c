@@ -12,15 +12,15 @@
 // or, of a site that is not written, "why_not". Layers: how much sites are widened. Dims that are symbols are N,
 // those of an input called NAME are "--size NAME=1x4", and 4 where nobody says it. What
 // inference knows of an input's elements is there as "elements".
-#include "edit_groups.h"
-#include "eval.h"
-#include "infer.h"
-#include "json.h"
-#include "load.h"
-#include "optimize_steps.h"
-#include "part.h"
-#include "pass_run.h"
-#include "sites.h"
+#include "edit/edit_groups.h"
+#include "infer/infer.h"
+#include "json/json.h"
+#include "pipeline/optimize_steps.h"
+#include "pipeline/pass_run.h"
+#include "stream/eval/eval.h"
+#include "stream/load/load.h"
+#include "verify/cut/part.h"
+#include "verify/cut/sites.h"
 
 #include <fcntl.h>
 #include <stdio.h>

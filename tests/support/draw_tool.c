@@ -9,9 +9,9 @@
 // or "cannot", or "error". With --nodes, instead of inputs, what each K nodes of the main graph that stand behind each
 // other read from outside that is no constant, drawn for these nodes alone: "nodes":[{"node":3,"inputs":[…]}], by the
 // first of them, an input perhaps with "cannot". Files hold the elements as arrays have them, without a header.
-#include "draw.h"
-#include "json.h"
-#include "load.h"
+#include "json/json.h"
+#include "stream/load/load.h"
+#include "verify/draw/draw.h"
 
 #include <stdio.h>
 #include <stdlib.h>

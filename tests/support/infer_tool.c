@@ -8,9 +8,9 @@
 //
 // Dims are numbers, or texts of expressions; null where the rank is not known. Elements are there where
 // there is a list: numbers, texts, "num / den", or null. A model that does not load has an "error".
-#include "infer.h"
-#include "json.h"
-#include "load.h"
+#include "infer/infer.h"
+#include "json/json.h"
+#include "stream/load/load.h"
 
 #include <stdio.h>
 #include <stdlib.h>

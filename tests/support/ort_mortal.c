@@ -1,7 +1,7 @@
 // The real ONNX Runtime (WEIR_ORT_REAL names its library), whose nth run in a process never ends well:
 //
 //   WEIR_ORT_DIES_AT=n    the program aborts in its nth run
-#include "ort_api.h"
+#include "ort/ort_api.h"
 
 #include <dlfcn.h>
 #include <stdio.h>

@@ -11,7 +11,7 @@
 //   old                          there is no API of the version that is asked for
 //
 // Every model has one input x and one output y, float[2]; a run gives [1, 2].
-#include "ort_api.h"
+#include "ort/ort_api.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -207,7 +207,7 @@ static struct ort_status *append_cuda(struct ort_session_options *options,
 
 enum {
 #define API(name, place, version, gives, takes) PLACE_##name = place,
-#include "ort_api.def"
+#include "ort/ort_api.def"
 #undef API
 };
 static void *table[512];

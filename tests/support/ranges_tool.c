@@ -3,8 +3,8 @@
 //   ranges_tool find METHOD BINS FLAGS FILE.npy…    the range of one value, whose samples these are: type, min, max, and mean and
 //                                                   deviation, as hex floats; FLAGS: of s (symmetric), m (moving average), or -
 //   ranges_tool copy own|cache FILE                 a file of ranges, read and written anew to standard output
-#include "array_files.h"
-#include "range_method.h"
+#include "ranges/range_method.h"
+#include "verify/arrays/array_files.h"
 
 #include <stdio.h>
 #include <stdlib.h>

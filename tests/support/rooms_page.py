@@ -5,7 +5,7 @@
     rooms_page.py --write     writes the table between the marks
 
 The rows of the build (`generated/rooms.txt` in its folder; --rooms FILE reads another one) name the rooms, their folders and the rooms that
-they see. A room's description is the first sentence after `// Room: `, with which one file of its folder begins.
+they see. The table has those of src. A room's description is the first sentence after `// Room: `, with which one file of its folder begins.
 """
 
 import argparse
@@ -35,9 +35,10 @@ def description(folder):
 
 def table(rows):
     rooms = [row.split() for row in rows.splitlines()]
-    known = {f"weir_{name}" for name, *_ in rooms}
+    known = {f"weir_{name}" for name, *_ in rooms} - {"weir_kernels_table"}
     lines = ["| room | contains | sees | uses inside |\n", "|---|---|---|---|\n"]
-    for name, folder, *words in sorted(rooms, key=lambda row: row[1]):
+    shown = {folder: (name, words) for name, folder, *words in rooms if folder.startswith("src/")}  # of two for one folder, the room itself
+    for folder, (name, words) in sorted(shown.items()):
         path, sentence = description(ROOT / folder)
         at = words.index("BEHIND") if "BEHIND" in words else len(words)
         sees, uses = (" ".join(dict.fromkeys(word[5:] for word in some if word in known)) for some in (words[:at], words[at:]))

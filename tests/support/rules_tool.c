@@ -10,13 +10,13 @@
 // PASSES: names joined by commas, or "all". LEVEL: exact, zero, rounding, finite. Prints a JSON
 // object for each pass that fired or was held back and one for each rule that fired, and warnings
 // on standard error. RULES_FUEL in the environment: rewrites at one place. The book is RULES_BOOK, given by the build.
-#include "cli.h"
-#include "cli_request.h"
-#include "execution.h"
-#include "execution_look.h"
-#include "execution_stage.h"
-#include "report.h"
-#include "rules.h"
+#include "cli/cli.h"
+#include "cli/report.h"
+#include "execute/execution.h"
+#include "execute/execution_look.h"
+#include "execute/execution_stage.h"
+#include "passes/rules/rules.h"
+#include "request/cli_request.h"
 
 #include <stdlib.h>
 #include <unistd.h>

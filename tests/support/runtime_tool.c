@@ -12,7 +12,7 @@
 //       --clear                                    forgets inputs and wanted outputs
 //       --release  --peak  --stop                  the stop flag is set from now on
 //       --mark                                     whether there are children or descriptors that were not there before --open
-#include "runtime.h"
+#include "verify/runtime/runtime.h"
 
 #include <dirent.h>
 #include <errno.h>

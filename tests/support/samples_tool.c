@@ -4,8 +4,8 @@
 //
 // A line a sample: its name, and each input with its dims and the sum of its bytes; then "samples COUNT LEFT_OUT SHA256 WORDS". With
 // --twice all are read once more; before that, a byte at the end of PATH is changed.
-#include "load.h"
-#include "samples.h"
+#include "stream/load/load.h"
+#include "verify/samples/samples.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 // Prints the table of operators, one JSON object for each signature, in the form of
 // schema_facts.py: for tests that compare it with what packages say.
-#include "json.h"
-#include "schema.h"
+#include "json/json.h"
+#include "schema/schema.h"
 
 #include <stdio.h>
 

@@ -8,7 +8,7 @@
 #ifndef WEIR_EDIT_SAMPLE_H
 #define WEIR_EDIT_SAMPLE_H
 
-#include "edit.h"
+#include "edit/edit.h"
 #include "model_builder.h"
 
 struct edit_sample {

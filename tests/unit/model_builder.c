@@ -1,7 +1,7 @@
 // Rows as load makes them, without a file. Not fast, not lenient: a wrong test dies here.
 #include "model_builder.h"
 
-#include "model_calls.h"
+#include "model/model_calls.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -16,7 +16,7 @@
 #ifndef WEIR_MODEL_BUILDER_H
 #define WEIR_MODEL_BUILDER_H
 
-#include "model.h"
+#include "model/model.h"
 
 struct build {
   struct model *m;

@@ -4,7 +4,7 @@
 #define WEIR_PASS_BENCH_H
 
 #include "model_builder.h"
-#include "pass.h"
+#include "passes/pass.h"
 
 struct pass_bench {
   struct model m;

@@ -2,7 +2,7 @@
 #ifndef WEIR_TEST_PB_BUILD_H
 #define WEIR_TEST_PB_BUILD_H
 
-#include "load.h"
+#include "stream/load/load.h"
 
 struct pb {
   uint8_t *at;

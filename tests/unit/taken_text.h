@@ -2,8 +2,8 @@
 #ifndef WEIR_TEST_TAKEN_TEXT_H
 #define WEIR_TEST_TAKEN_TEXT_H
 
-#include "span.h"
-#include "table.h"
+#include "base/span.h"
+#include "base/table.h"
 
 #include <string.h>
 

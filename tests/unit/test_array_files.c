@@ -1,6 +1,6 @@
 // Arrays, and cases on disk: what is written is read again, a case is whole or not there, whichever call of
 // the file system fails, and nothing stays open. What formats say is tested with NumPy and onnx (test_arrays.py).
-#include "array_files.h"
+#include "verify/arrays/array_files.h"
 
 #include "fs_fault.h"
 

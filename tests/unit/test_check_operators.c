@@ -1,7 +1,7 @@
 // What check_operators says of nodes: where it looks (functions, bodies, imports of their own), what it lets be, and
 // that it ends at the first error where nobody collects. What it finds is compared with the checker
 // of onnx end to end.
-#include "check.h"
+#include "check/check.h"
 
 #include "model_builder.h"
 

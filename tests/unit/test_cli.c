@@ -1,13 +1,13 @@
 // The command line: every row of the tables is sound, words become slots, and what does not fit is
 // refused with a sentence that helps.
-#include "cli.h"
-#include "size_words.h"
-#include "shell_words.h"
-#include "groups.h"
-#include "help.h"
-#include "hints.h"
-#include "passes.h"
-#include "peer_words.h"
+#include "base/shell_words.h"
+#include "base/size_words.h"
+#include "cli/cli.h"
+#include "cli/help/help.h"
+#include "cli/hints.h"
+#include "cli/peer_words.h"
+#include "passes/catalogue/passes.h"
+#include "pipeline/groups.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -524,12 +524,12 @@ static void test_words_of_others(void **state) {
   check_is_ours(ours, CLI_inspect);
 #define PEER_OPTION(commands, theirs, ours) check_peer_option(commands, theirs, ours);
 #define PEER_VALUE(option, theirs, ours) check_peer_value(option, theirs, ours);
-#include "peer_words.def"
+#include "cli/peer_words.def"
 #undef PEER_COMMAND
 #undef PEER_OPTION
 #undef PEER_VALUE
 #define TARGET_WORD(theirs, ours) check_peer_value("target", theirs, ours);
-#include "target_words.def"
+#include "targets/target_words.def"
 #undef TARGET_WORD
   // - and _ and capitals do not count; ours in such letters is named as ours.
   refuse("dynamic m.onnx o.onnx --AddQDQPairToWeight",

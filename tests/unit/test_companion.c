@@ -1,8 +1,8 @@
 // A listing: its digests are those of the file, whatever pieces the text came in.
-#include "companion.h"
+#include "stream/seal/companion.h"
 
 #include "fs_fault.h"
-#include "plan.h"
+#include "plan/plan.h"
 #include "toy_fixture.h"
 
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 // Figures of two arrays: numbers by hand and from NumPy; the same ones wherever elements lie; memory that
 // does not grow with them; what is not finite; and the judgement. test_arrays.py compares with NumPy at length.
-#include "compare.h"
+#include "verify/compare/compare.h"
 
 #include "chance.h"
 

@@ -1,6 +1,6 @@
 // Twins of two models: found by structure where names tell nothing, by names where structure tells
 // nothing; and the work that it takes, counted in rows looked at.
-#include "diff.h"
+#include "compare/diff.h"
 #include "model_builder.h"
 
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 // Symbolic dims: the vectors of shape arithmetic, limits and bombs, what was declared equal, text
 // read again, and random expressions against a direct evaluation of how they were made.
 #include "chance.h"
-#include "dims.h"
+#include "dims/dims.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

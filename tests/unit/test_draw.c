@@ -1,7 +1,7 @@
 // Inputs that are drawn: sizes that fit together, elements that those who read them can take, and the same bits from
 // the same seed. That real models run on them is shown by tests/e2e/test_draw.py.
-#include "draw.h"
-#include "draw_parts.h"
+#include "verify/draw/draw.h"
+#include "verify/draw/inside/draw_parts.h"
 
 #include "graph_text.h"
 

@@ -1,9 +1,9 @@
 // Edits made of edits and kept beside them: forwarding, looks, groups in memory; and that graphs
 // that die and inputs that come cost no more than the rows there are.
-#include "edit_groups.h"
-#include "edit_log.h"
+#include "edit/edit_groups.h"
+#include "edit/edit_log.h"
 #include "edit_sample.h"
-#include "model_memory.h"
+#include "model/inside/model_memory.h"
 #include "pass_bench.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 // The log: the line of every kind of edit, replay that gives the same model and the same log, and
 // lines that do not fit.
-#include "edit_log.h"
+#include "edit/edit_log.h"
 #include "edit_sample.h"
 
 #include <setjmp.h>

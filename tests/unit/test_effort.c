@@ -2,9 +2,9 @@
 // went (processor time of one worker, by kind of work), and what effort.h and progress.h make of it must
 // come true within a factor of 1.5 from the first tenth of the time on. Counted in bytes it does not: that
 // is the control.
-#include "effort.h"
-#include "second_moments.h"
-#include "progress.h"
+#include "cli/progress.h"
+#include "stream/run/effort.h"
+#include "tensor_stats/second_moments.h"
 #include "toy.h"
 
 #include <setjmp.h>

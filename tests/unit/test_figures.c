@@ -1,6 +1,6 @@
 // Sums of error figures: the tree against its recursive definition, what follows from the sums, and
 // that nothing is lost of what is not finite.
-#include "figure_sums.h"
+#include "stream/staging/figure_sums.h"
 
 #include "chance.h"
 

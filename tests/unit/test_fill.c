@@ -1,9 +1,9 @@
 // Values of options in members of requests: every row fits the member or reader that it names, what is not given stays as it
 // was, and of two values that do not fit, the first row's is refused.
-#include "fill.h"
+#include "request/fill.h"
 
-#include "request.h"
-#include "verify.h"
+#include "execute/request.h"
+#include "verify/run/verify.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

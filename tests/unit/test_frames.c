@@ -1,6 +1,6 @@
 // Messages: what is sent comes as it was sent; of every message cut short, or with a byte too many, nothing is taken; and
 // what is wrong is said with its place.
-#include "frame.h"
+#include "frames/frame.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

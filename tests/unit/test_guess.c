@@ -1,5 +1,5 @@
 // Guesses: distances as defined, near words found, far ones not.
-#include "guess.h"
+#include "base/guess.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 // Compressed sizes from samples: what is read, where, and how near the guess comes to what zlib makes of all of it.
-#include "gzip_guess.h"
+#include "squeeze/gzip_guess.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,11 +1,11 @@
 // Pages: texts that cannot break out of where they stand, markup with numbers in it, tables, and a page of a
 // verification alone, with figures that are no numbers.
 #include "chance.h"
-#include "html_chart.h"
-#include "html_page.h"
-#include "html_table.h"
-#include "pass_edits.h"
-#include "verified.h"
+#include "execute/passes/pass_edits.h"
+#include "render/html/html_chart.h"
+#include "render/html/html_page.h"
+#include "render/html/html_table.h"
+#include "report/verified.h"
 
 #include <math.h>
 #include <stdio.h>

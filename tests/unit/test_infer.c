@@ -1,8 +1,8 @@
 // What inference costs, in nodes visited, rows and bytes: linear in what there is, and after that in what is new.
 // What it finds is told by the cases of tests/infer.
-#include "infer.h"
+#include "infer/infer.h"
 
-#include "edit.h"
+#include "edit/edit.h"
 #include "model_builder.h"
 
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 // Scales and zero points of ranges: the numbers of onnxruntime's compute_scale_zp, bit for bit, and where ours differ.
-#include "int8.h"
+#include "passes/int8/int8.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 // JSON: what is written comes back, and what is not strict JSON does not come in.
-#include "json.h"
+#include "json/json.h"
 
 #include <math.h>
 #include <setjmp.h>

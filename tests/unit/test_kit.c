@@ -1,8 +1,8 @@
 // The kit's questions about nodes and values, and its changes: operators, types, uses, attributes,
 // order, new nodes and names, nodes that give way, versions, reports.
-#include "kit_inside.h"
 #include "pass_bench.h"
-#include "schema.h"
+#include "passes/kit/inside/kit_inside.h"
+#include "schema/schema.h"
 
 // clang-format off
 #include <setjmp.h>

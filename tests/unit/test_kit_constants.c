@@ -1,7 +1,7 @@
 // What the kit knows of constants: numbers of every type, vectors that are read, fills, questions
 // about all elements, and small integers through chains of operators.
-#include "kit_inside.h"
 #include "pass_bench.h"
+#include "passes/kit/inside/kit_inside.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 // The giver of names: what counts as taken in each space, families, reserving, and the cost of a
 // million wishes for one name.
-#include "kit_names.h"
 #include "pass_bench.h"
+#include "passes/kit/kit_names.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 // Streams side by side against libcrypto: every length to 300 and some around a piece's, given in pieces of any size, as many
 // lanes as there may be, which come and go at different times.
-#include "lanes.h"
+#include "stream/sys/lanes.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

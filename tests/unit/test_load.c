@@ -1,7 +1,7 @@
 // What a file becomes: rows, names, scopes, items, places.
-#include "digest.h"
+#include "base/digest.h"
 #include "pb_build.h"
-#include "wire.h"
+#include "stream/load/inside/wire.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

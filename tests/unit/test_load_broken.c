@@ -1,6 +1,6 @@
 // Files that are broken, hostile, or no models at all: a clear error, and never more than that.
 #include "pb_build.h"
-#include "wire.h"
+#include "stream/load/inside/wire.h"
 
 #include <fcntl.h>
 #include <setjmp.h>

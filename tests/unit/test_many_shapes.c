@@ -1,9 +1,9 @@
 // What must stay linear where a model has thousands of equal things: what optimize/shapes looks at for lists of
 // dims that every Reshape has, and the parts of ropes that messages take. Steps are counted, not seconds.
 #include "model_builder.h"
-#include "pass_run.h"
-#include "passes.h"
-#include "rope.h"
+#include "passes/catalogue/passes.h"
+#include "pipeline/pass_run.h"
+#include "plan/rope.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

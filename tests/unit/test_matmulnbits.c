@@ -1,7 +1,7 @@
 // The words of quantize's options, and which options do not go together. What the pass does to
 // graphs is in tests/passes/quantize; that bytes and numbers are right is for the kernels' and the
 // end-to-end tests.
-#include "matmulnbits.h"
+#include "passes/nbits/matmulnbits.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

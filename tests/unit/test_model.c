@@ -1,6 +1,6 @@
 // The index: names, values, use lists, attributes, constants.
+#include "model/inside/model_memory.h"
 #include "model_builder.h"
-#include "model_memory.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 // Patterns over names: what matches, what is refused with which place, and distances.
-#include "name_pattern.h"
+#include "passes/questions/name_pattern.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

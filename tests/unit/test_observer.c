@@ -1,6 +1,6 @@
 // An observer is told everything in the order in which it happens; none, or one without members, is told nothing and
 // never interrupts.
-#include "observer.h"
+#include "base/observer.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

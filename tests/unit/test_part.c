@@ -1,9 +1,9 @@
 // Parts as files: read back by the loader they are whole models, hold what was asked for and nothing of the
 // source's files; and what cannot be cut is said. (What they compute: tests/e2e/test_cut.py.)
-#include "part.h"
+#include "verify/cut/part.h"
 
-#include "load.h"
 #include "model_builder.h"
+#include "stream/load/load.h"
 #include "toy.h"
 
 // clang-format off

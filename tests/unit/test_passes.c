@@ -1,8 +1,8 @@
 // The catalogue is sound, and words become values: keys, kinds, escapes, canonical JSON, sentences
 // that help.
-#include "passes.h"
-#include "json.h"
-#include "pipeline.h"
+#include "json/json.h"
+#include "passes/catalogue/passes.h"
+#include "pipeline/pipeline.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

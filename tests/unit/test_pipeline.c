@@ -1,6 +1,6 @@
 // Pipelines: what files may hold, where what they may not hold is said to be, limits, canonical
 // words.
-#include "pipeline_yaml.h"
+#include "pipeline/config/pipeline_yaml.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 // Plans: where tensors land, that untouched metadata is copied, and that the plan file has one form
 // and refuses every other.
-#include "edit.h"
+#include "edit/edit.h"
 #include "model_builder.h"
-#include "plan_file.h"
+#include "plan/plan_file.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

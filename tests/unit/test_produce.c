@@ -1,10 +1,10 @@
 // Ranges that one worker makes beside each other: their bytes and digests are those that each has alone, however
 // they lie to segments and to the grid, whatever others take of them meanwhile, and whatever fails.
-#include "produce.h"
+#include "stream/run/inside/produce.h"
 
 #include "chance.h"
-#include "io_engines.h"
 #include "io_fault_engine.h"
+#include "stream/io/inside/io_engines.h"
 #include "toy_fixture.h"
 
 #include <setjmp.h>

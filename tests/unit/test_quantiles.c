@@ -1,6 +1,6 @@
 // The k-th least of numbers that come by: against a sorted copy, for every kind of numbers that takes the
 // search another way, and never in more than four passes.
-#include "quantiles.h"
+#include "verify/compare/inside/quantiles.h"
 
 #include "chance.h"
 

@@ -1,8 +1,8 @@
 // Files of ranges: what is written is read back, bit for bit; everything else that one could hold is refused, with its line.
 // And onnxruntime's golden vectors of the methods.
-#include "range_method.h"
-#include "range_numpy.h"
-#include "ranges_in.h"
+#include "ranges/inside/range_numpy.h"
+#include "ranges/inside/ranges_in.h"
+#include "ranges/range_method.h"
 #include "taken_text.h"
 
 #include <math.h>

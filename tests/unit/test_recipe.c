@@ -1,11 +1,11 @@
 // Recipes: canonical form gives equal ids, and the JSON forms read back as the same rows and refuse
 // every number that would break a constructor's promise.
-#include "kernels_convert.h"
-#include "kernels_dequantize.h"
-#include "kernels_map.h"
-#include "kernels_reduce.h"
-#include "recipe.h"
-#include "recipe_json.h"
+#include "kernels/convert/kernels_convert.h"
+#include "kernels/dequantize/kernels_dequantize.h"
+#include "kernels/map/kernels_map.h"
+#include "kernels/reduce/kernels_reduce.h"
+#include "recipe/recipe.h"
+#include "recipe/recipe_json.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

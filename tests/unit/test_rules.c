@@ -1,8 +1,8 @@
 // Rules on graphs built by hand: what fires, what stays, what order it comes in, what is counted
 // and where it stops.
-#include "infer.h"
+#include "infer/infer.h"
 #include "pass_bench.h"
-#include "rules.h"
+#include "passes/rules/rules.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 // The table of operators: it is sorted, operators are found, and each rule tells nodes that keep
 // their meaning from those that do not. That its rows are true is compared with the onnx package
 // (tests/e2e).
-#include "schema.h"
+#include "schema/schema.h"
 
 #include "model_builder.h"
 

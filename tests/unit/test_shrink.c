@@ -1,7 +1,7 @@
 // What the pass `shrink` makes of axes that are given, and the options that it refuses. Everything else is
 // in tests/passes/shrink; that the numbers are right is for the end-to-end tests.
 #include "pass_bench.h"
-#include "shrink.h"
+#include "passes/shrink/shrink.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

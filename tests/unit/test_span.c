@@ -1,5 +1,5 @@
 // Spans: a NUL found wherever it is, and nothing else taken for one; hashes that differ where texts do.
-#include "span.h"
+#include "base/span.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 // The tables of targets: rows are sound, names are found, forms need what the rows say.
-#include "targets.h"
+#include "targets/targets.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 // Which tensors lie in a byte range, and how much of a file is used, over overlaps, gaps and files.
-#include "tensor_map.h"
+#include "stream/load/tensor_map.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,10 +1,10 @@
 // The family tidy beyond its golden cases: that it looks at every node once, and compares only what is
 // likely to be equal; forms of Constants; functions of one name.
-#include "common_subexpressions.h"
-#include "effects.h"
 #include "pass_bench.h"
-#include "pass_values.h"
-#include "tidy.h"
+#include "passes/catalogue/pass_values.h"
+#include "passes/tidy/inside/common_subexpressions.h"
+#include "passes/tidy/inside/effects.h"
+#include "passes/tidy/inside/tidy.h"
 
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 // The wire reader: every way to write a field, every way to break one, and windows that move.
 #include "pb_build.h"
-#include "wire.h"
+#include "stream/load/inside/wire.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -6,11 +6,11 @@
 #ifndef WEIR_TEST_TOY_H
 #define WEIR_TEST_TOY_H
 
-#include "manifest.h"
-#include "plan_file.h"
-#include "run.h"
-#include "seal.h"
-#include "staging.h"
+#include "plan/plan_file.h"
+#include "stream/run/run.h"
+#include "stream/seal/manifest.h"
+#include "stream/seal/seal.h"
+#include "stream/staging/staging.h"
 
 #include <dirent.h>
 #include <errno.h>

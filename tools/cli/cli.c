@@ -7,12 +7,12 @@
 // would go unwritten, so that is refused. Names are never abbreviated: a script that works today must not
 // break when an option is added. What can be wrong with a single word is found while reading it,
 // what needs all of them (operands, exclusions, a missing output) afterwards.
-#include "cli.h"
+#include "cli/cli.h"
 
-#include "cli_unknown.h"
-#include "cli_values.h"
-#include "shell_words.h"
-#include "guess.h"
+#include "base/guess.h"
+#include "base/shell_words.h"
+#include "cli/cli_unknown.h"
+#include "cli/cli_values.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -10,10 +10,10 @@
 #ifndef WEIR_CLI_H
 #define WEIR_CLI_H
 
-#include "arena.h"
-#include "cli_tables.h"
-#include "err.h"
-#include "pass_values.h"
+#include "base/arena.h"
+#include "base/err.h"
+#include "cli/cli_tables.h"
+#include "passes/catalogue/pass_values.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -2,7 +2,7 @@
 #ifndef WEIR_CLI_RULES_H
 #define WEIR_CLI_RULES_H
 
-#include "cli.h"
+#include "cli/cli.h"
 
 // ERR_USAGE: two records on standard output, no output or two.
 int cli_rules(struct cli_args *args, struct err *err);

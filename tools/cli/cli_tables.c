@@ -1,9 +1,9 @@
 // The rows of commands.def and options.def, and what is looked up in them.
-#include "cli_tables.h"
+#include "cli/cli_tables.h"
 
-#include "cli_rules.h"
-#include "passes.h"
-#include "targets.h"
+#include "cli/cli_rules.h"
+#include "passes/catalogue/passes.h"
+#include "targets/targets.h"
 
 #include <assert.h>
 #include <string.h>
@@ -14,7 +14,7 @@ static const struct cli_command_row command_rows[] = {
   {#stem,        operands, pass,                                                                   \
    CLI_##family, sets,     summary,                                                                \
    about,        first,    {{line1, why1}, {line2, why2}}},
-#include "commands.def"
+#include "cli/commands.def"
 #undef COMMAND
 };
 
@@ -30,7 +30,7 @@ static const struct cli_option_row option_rows[] = {
 #define TWIN(id, name, writers_name, kind, metavar, preset, reads, line, more, writers_more)       \
   {ROW(name, 0, kind, metavar, preset, "verify", OWN, reads, line, more),                          \
    .twin = {writers_name, "writers finalize", CLI_VERIFICATION, writers_more}},
-#include "options.def"
+#include "cli/options.def"
 #undef OPTION
 };
 

@@ -6,22 +6,22 @@
 #ifndef WEIR_CLI_TABLES_H
 #define WEIR_CLI_TABLES_H
 
-#include "err.h"
-#include "pass.h"
+#include "base/err.h"
+#include "passes/pass.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
 enum cli_command {
 #define COMMAND(stem, ...) CLI_##stem,
-#include "commands.def"
+#include "cli/commands.def"
 #undef COMMAND
   CLI_COMMANDS, // how many
 };
 
 enum cli_option {
 #define OPTION(id, ...) OPT_##id,
-#include "options.def"
+#include "cli/options.def"
 #undef OPTION
   CLI_OPTIONS, // how many
 };

@@ -1,11 +1,11 @@
 // What is said of a word of the command line that weir has not: what was meant, as far as that can be told.
 //
 //   a slip of the fingers (guess.h) │ an option of another command │ a word of another tool (peer_words.h)
-#include "cli_unknown.h"
+#include "cli/cli_unknown.h"
 
-#include "guess.h"
-#include "passes.h"
-#include "peer_words.h"
+#include "base/guess.h"
+#include "cli/peer_words.h"
+#include "passes/catalogue/passes.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #ifndef WEIR_CLI_UNKNOWN_H
 #define WEIR_CLI_UNKNOWN_H
 
-#include "cli.h"
+#include "cli/cli.h"
 
 int cli_unknown_command(const char *name, struct err *err);
 // --NAME, which the command does not have; "-x…", of which it does not have a letter.

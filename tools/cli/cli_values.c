@@ -1,11 +1,11 @@
 // Words become values of options by the kind of the row; a word for the pass that the command is, by the pass's row
 // (pass_values.h). Whether a value makes sense for a model is not decided here.
-#include "cli_values.h"
+#include "cli/cli_values.h"
 
-#include "guess.h"
-#include "peer_words.h"
-#include "size_words.h"
-#include "threads.h"
+#include "base/guess.h"
+#include "base/size_words.h"
+#include "cli/peer_words.h"
+#include "stream/sys/threads.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #ifndef WEIR_CLI_VALUES_H
 #define WEIR_CLI_VALUES_H
 
-#include "cli.h"
+#include "cli/cli.h"
 
 // An option of the line's command that is about to have a value.
 struct cli_taking {

@@ -5,14 +5,14 @@
 //
 // A row may leave one thing open, %s: the part that only the place of the error knows, which is
 // then the error's own hint. A hint without a reason is a sentence already, and stays as it is.
-#include "hints.h"
+#include "cli/hints.h"
 
 #include <stdio.h>
 #include <string.h>
 
 static const char *const words[REASONS] = {
 #define HINT(reason, words) [REASON_##reason] = (words),
-#include "hints.def"
+#include "cli/hints.def"
 #undef HINT
 };
 

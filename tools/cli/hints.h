@@ -2,8 +2,8 @@
 #ifndef WEIR_HINTS_H
 #define WEIR_HINTS_H
 
-#include "cli.h"
-#include "err.h"
+#include "base/err.h"
+#include "cli/cli.h"
 
 struct hints_text {
   char s[640];

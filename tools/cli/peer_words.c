@@ -1,9 +1,9 @@
 // The rows of peer_words.def, looked through from the top: they are few, and only who has typed something that there
 // is not waits for it.
-#include "peer_words.h"
+#include "cli/peer_words.h"
 
-#include "guess.h"
-#include "targets.h"
+#include "base/guess.h"
+#include "targets/targets.h"
 
 #include <ctype.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@ static const struct {
 #define PEER_COMMAND(theirs, ours) {theirs, ours},
 #define PEER_OPTION(...)
 #define PEER_VALUE(...)
-#include "peer_words.def"
+#include "cli/peer_words.def"
 #undef PEER_COMMAND
 #undef PEER_OPTION
 };
@@ -25,7 +25,7 @@ static const struct {
 } options[] = {
 #define PEER_COMMAND(...)
 #define PEER_OPTION(commands, theirs, ours) {commands, theirs, ours},
-#include "peer_words.def"
+#include "cli/peer_words.def"
 #undef PEER_OPTION
 #undef PEER_VALUE
 };
@@ -35,7 +35,7 @@ static const struct {
 } values[] = {
 #define PEER_OPTION(...)
 #define PEER_VALUE(option, theirs, ours) {option, theirs, ours},
-#include "peer_words.def"
+#include "cli/peer_words.def"
 };
 
 static const char *next_letter(const char *at) {

@@ -2,7 +2,7 @@
 #ifndef WEIR_PEER_WORDS_H
 #define WEIR_PEER_WORDS_H
 
-#include "cli.h"
+#include "cli/cli.h"
 
 // Ours in words for a hint, or NULL: it is no word of others that we know.
 const char *peer_command(const char *name);

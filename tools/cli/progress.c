@@ -11,9 +11,9 @@
 //
 // What an interrupted run had made is part of the share and of nothing else: counted into the rate, a
 // resumed run would promise to end at once.
-#include "progress.h"
+#include "cli/progress.h"
 
-#include "span.h"
+#include "base/span.h"
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -3,8 +3,8 @@
 #ifndef WEIR_PROGRESS_H
 #define WEIR_PROGRESS_H
 
-#include "json.h"
-#include "work.h"
+#include "json/json.h"
+#include "stream/run/work.h"
 
 struct progress {
   const char *label; // of the work, or NULL

@@ -6,12 +6,12 @@
 // A bar is one line, cut to the terminal's width and redrawn after a carriage return; a
 // message removes it first. Rates and remaining times are of this process: they never
 // reach a file that weir writes.
-#include "report.h"
-#include "hints.h"
+#include "cli/report.h"
+#include "cli/hints.h"
 
-#include "machine.h"
-#include "progress.h"
-#include "stop.h"
+#include "cli/progress.h"
+#include "cli/stop.h"
+#include "stream/sys/machine.h"
 
 #include <errno.h>
 #include <stdio.h>

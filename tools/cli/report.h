@@ -8,9 +8,9 @@
 #ifndef WEIR_REPORT_H
 #define WEIR_REPORT_H
 
-#include "err.h"
-#include "json.h"
-#include "observer.h"
+#include "base/err.h"
+#include "base/observer.h"
+#include "json/json.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -18,7 +18,7 @@
 // sync), an alarm ends it with the same. What is not recorded by then is made again.
 //
 // What was ignored when the program began (nohup, a job in the background of a script) stays ignored.
-#include "stop.h"
+#include "cli/stop.h"
 
 #include <signal.h>
 #include <stdbool.h>

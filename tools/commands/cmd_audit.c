@@ -2,10 +2,10 @@
 //
 // The verdict is on standard output; a damaged model is not a failure of the audit, so the command
 // reports it and gives exit code 1 itself.
-#include "commands.h"
-#include "fill.h"
-#include "render_audit.h"
-#include "report.h"
+#include "cli/commands.h"
+#include "cli/report.h"
+#include "render/jobs/render_audit.h"
+#include "request/fill.h"
 
 int cmd_audit(const struct cli_args *args, struct err *err) {
   struct audit_request request = {.operand = args->operand[0], .observer = &report_observer};

@@ -1,12 +1,12 @@
 // weir calibrate: what range every value of a model has, from runs on samples.
-#include "calibrate_job.h"
-#include "calibrate_scales.h"
-#include "calibrate_take.h"
-#include "render_calibrated.h"
-#include "commands.h"
-#include "fill.h"
-#include "machine.h"
-#include "report.h"
+#include "calibrate/calibrate_job.h"
+#include "calibrate/calibrate_scales.h"
+#include "cli/commands.h"
+#include "cli/report.h"
+#include "render/jobs/render_calibrated.h"
+#include "request/calibrate_take.h"
+#include "request/fill.h"
+#include "stream/sys/machine.h"
 
 #include <stdio.h>
 

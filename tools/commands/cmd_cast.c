@@ -3,8 +3,8 @@
 // The pass does the work, and its options are the command's. What is asked here is only that a type
 // is named: there is no default for it. Reading, planning, writing and reports are those of every
 // command with passes (pass_edits.h).
-#include "commands.h"
-#include "pass_command.h"
+#include "cli/commands.h"
+#include "request/pass_command.h"
 
 int cmd_cast(const struct cli_args *args, struct err *err) {
   if (cli_given(args, cli_pass_option(args->command, "to"))) return pass_command_flags(args, err);

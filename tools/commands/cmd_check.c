@@ -5,11 +5,11 @@
 // read.
 //
 // weir check DIR: every model in a folder; each fault names its model, and a line a model comes last (model_folder.h).
-#include "commands.h"
-#include "model_folder.h"
-#include "render_faults.h"
-#include "render_model_folder.h"
-#include "report.h"
+#include "cli/commands.h"
+#include "cli/report.h"
+#include "render/models/render_faults.h"
+#include "render/models/render_model_folder.h"
+#include "stream/load/model_folder.h"
 
 #include <stdio.h>
 

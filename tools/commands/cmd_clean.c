@@ -2,9 +2,9 @@
 //
 // Without --yes nothing is removed but what can always go. What cannot be removed is said, and does not keep the rest: the first
 // one's code ends the command. List and summary are the result, on standard output; with --json the document alone is.
-#include "commands.h"
-#include "render_leftovers.h"
-#include "report.h"
+#include "cli/commands.h"
+#include "cli/report.h"
+#include "render/jobs/render_leftovers.h"
 
 int cmd_clean(const struct cli_args *args, struct err *err) {
   const char *dir = cli_operand(args, "DIR");

@@ -3,11 +3,11 @@
 // This is the pass of that name as a command, with the options that users of onnx-conv2matmul know.
 // With --strict-compat the report and the closing line are those of that tool, byte for byte; without
 // it they are those of every command of weir.
-#include "commands.h"
-#include "conv2matmul.h"
-#include "pass_command.h"
-#include "render_passes.h"
-#include "report.h"
+#include "cli/commands.h"
+#include "cli/report.h"
+#include "passes/conv2matmul/conv2matmul.h"
+#include "render/runs/render_passes.h"
+#include "request/pass_command.h"
 
 // The pass's step is the last one (--inputs-are-constant is one before it).
 static bool strict(const struct pass_edits *pj) {

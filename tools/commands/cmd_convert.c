@@ -4,10 +4,10 @@
 // options of the layout are those of all writing commands (execution_layout.c).
 // So the edit log of this command has a head and nothing else, and the layout in the head is what a
 // replay repeats.
-#include "cli_request.h"
-#include "commands.h"
-#include "execution.h"
-#include "report.h"
+#include "cli/commands.h"
+#include "cli/report.h"
+#include "execute/execution.h"
+#include "request/cli_request.h"
 
 static void tell(struct run_report *r) {
   const uint32_t n = r->files.n_outputs - 1;

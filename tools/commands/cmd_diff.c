@@ -3,12 +3,12 @@
 // The steps are straight: load both, find twins, look at the weights, compare, tell. The exit code is
 // that of diff(1): 0 where nothing is different, 1 where something is; errors have the codes that
 // they have everywhere.
-#include "cli_request.h"
-#include "commands.h"
-#include "fill.h"
-#include "render_diff.h"
-#include "machine.h"
-#include "report.h"
+#include "cli/commands.h"
+#include "cli/report.h"
+#include "render/models/render_diff.h"
+#include "request/cli_request.h"
+#include "request/fill.h"
+#include "stream/sys/machine.h"
 
 #include <stdlib.h>
 #include <unistd.h>

@@ -1,12 +1,12 @@
 // weir finalize: members of a plan made its units, and the output is put in place (finalize.h).
-#include "cli_request.h"
-#include "commands.h"
-#include "fill.h"
-#include "finalize.h"
-#include "render_verified.h"
-#include "report.h"
-#include "stop.h"
-#include "verify_options.h"
+#include "cli/commands.h"
+#include "cli/report.h"
+#include "cli/stop.h"
+#include "distribute/finalize/finalize.h"
+#include "render/runs/render_verified.h"
+#include "request/cli_request.h"
+#include "request/fill.h"
+#include "request/verify_options.h"
 
 #include <stdio.h>
 

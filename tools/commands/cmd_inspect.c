@@ -6,12 +6,12 @@
 // link, too) or is too short is marked, and no error.
 //
 // weir inspect DIR: the models in a folder, a line each (model_folder.h).
-#include "commands.h"
-#include "fill.h"
-#include "load.h"
-#include "render_inspect.h"
-#include "render_model_folder.h"
-#include "report.h"
+#include "cli/commands.h"
+#include "cli/report.h"
+#include "render/models/render_inspect.h"
+#include "render/models/render_model_folder.h"
+#include "request/fill.h"
+#include "stream/load/load.h"
 
 #include <stdio.h>
 

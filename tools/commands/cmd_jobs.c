@@ -1,7 +1,7 @@
 // weir jobs: a job file for a plan (job_file.h).
-#include "commands.h"
-#include "job_file.h"
-#include "report.h"
+#include "cli/commands.h"
+#include "cli/report.h"
+#include "distribute/job_file.h"
 
 static void print(const struct cli_args *args, const char *scheduler, uint32_t shards,
                   const char *text) {

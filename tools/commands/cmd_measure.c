@@ -1,10 +1,10 @@
 // weir measure: what every candidate quantization would make of every weight (candidates.h).
-#include "candidates.h"
-#include "cli_request.h"
-#include "commands.h"
-#include "pass_command.h"
-#include "render_candidates.h"
-#include "report.h"
+#include "candidates/candidates.h"
+#include "cli/commands.h"
+#include "cli/report.h"
+#include "render/models/render_candidates.h"
+#include "request/cli_request.h"
+#include "request/pass_command.h"
 
 // Candidates without a budget are what this command is for: what the pass has against them does not
 // count.

@@ -1,13 +1,13 @@
 // weir optimize: rounds of rewrites over what inference knows, and the types and shapes of what is left.
 //
 //   infer (only with --set-shape, --set-dim) ──▶ opset (with --opset) ──▶ rounds ──▶ what comes last ──▶ infer
-#include "commands.h"
-#include "fill.h"
-#include "infer_step.h"
-#include "optimize_steps.h"
-#include "pass_command.h"
-#include "render_passes.h"
-#include "report.h"
+#include "cli/commands.h"
+#include "cli/report.h"
+#include "pipeline/infer_step.h"
+#include "pipeline/optimize_steps.h"
+#include "render/runs/render_passes.h"
+#include "request/fill.h"
+#include "request/pass_command.h"
 
 int cmd_optimize(const struct cli_args *args, struct err *err) {
   struct pass_edits pj;

@@ -4,11 +4,11 @@
 //   weir passes tidy         those of one family
 //   weir passes tidy/dead    all of one pass
 //   weir passes --rules F    those of a user's own
-#include "commands.h"
-#include "groups.h"
-#include "user_rules.h"
-#include "passes.h"
-#include "passes_help.h"
+#include "cli/commands.h"
+#include "cli/help/passes_help.h"
+#include "passes/catalogue/passes.h"
+#include "pipeline/groups.h"
+#include "pipeline/user_rules.h"
 
 // Those that the name stands for; without one (n 0) all, family by family, since passes of a family may
 // come from several lists. NULL behind the last.

@@ -4,13 +4,13 @@
 //
 // Its options are here, and mean what they mean there; where two steps of it infer shapes, both are ours. What cannot be
 // inferred is no error, unless --strict says so. Options that say how the output is stored are those of all commands that write.
-#include "commands.h"
-#include "fill.h"
-#include "infer_step.h"
-#include "optimize_steps.h"
-#include "pass_command.h"
-#include "render_passes.h"
-#include "report.h"
+#include "cli/commands.h"
+#include "cli/report.h"
+#include "pipeline/infer_step.h"
+#include "pipeline/optimize_steps.h"
+#include "render/runs/render_passes.h"
+#include "request/fill.h"
+#include "request/pass_command.h"
 
 enum { SHOWN = 20, VERBOSE_ALL = 3 };
 

@@ -3,11 +3,11 @@
 // This is the pass of that name as a command: the pass chooses the weights, decides and edits, and
 // its options are the command's. With --opset the pass `opset` runs before it. All else is that of every
 // command with passes (pass_edits.h).
-#include "commands.h"
-#include "matmulnbits.h"
-#include "pass_command.h"
-#include "render_passes.h"
-#include "report.h"
+#include "cli/commands.h"
+#include "cli/report.h"
+#include "passes/nbits/matmulnbits.h"
+#include "render/runs/render_passes.h"
+#include "request/pass_command.h"
 
 #include <stdlib.h>
 

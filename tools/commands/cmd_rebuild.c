@@ -5,14 +5,14 @@
 // The run is that of a 'weir run' whose command line is put together here, so that all it can be told is told in one way. The
 // verdict is on standard output; a model that comes out different is no failure of the command, which says so itself
 // and gives exit code 1.
-#include "calibrate_take.h"
-#include "cli_request.h"
-#include "commands.h"
-#include "fill.h"
-#include "rebuild.h"
-#include "render_rebuild.h"
-#include "report.h"
-#include "scratch.h"
+#include "cli/commands.h"
+#include "cli/report.h"
+#include "rebuild/rebuild.h"
+#include "render/jobs/render_rebuild.h"
+#include "request/calibrate_take.h"
+#include "request/cli_request.h"
+#include "request/fill.h"
+#include "stream/sys/scratch.h"
 
 // ---- the command line of the run ---------------------------------------------------------------
 

@@ -3,10 +3,10 @@
 // The head of the log says which source (by meta_sha256), which command and layout: the plan comes
 // out the same as in the recorded run, and with it every byte, if OUT has the recorded base name and
 // the command line says nothing else of the layout.
-#include "cli_request.h"
-#include "commands.h"
-#include "replay_log.h"
-#include "report.h"
+#include "cli/commands.h"
+#include "cli/report.h"
+#include "execute/replay_log.h"
+#include "request/cli_request.h"
 
 static void tell(struct run_report *r) {
   r->told.did =

@@ -5,11 +5,11 @@
 //
 // Each pass sees what those before it made. The steps are checked, each alone and all together,
 // before the model is opened.
-#include "commands.h"
-#include "pass_command.h"
-#include "pipeline_yaml.h"
-#include "render_passes.h"
-#include "report.h"
+#include "cli/commands.h"
+#include "cli/report.h"
+#include "pipeline/config/pipeline_yaml.h"
+#include "render/runs/render_passes.h"
+#include "request/pass_command.h"
 
 // All passes of a user's own, in the order of their files.
 static int add_own(struct pipeline *p, const struct user_rules *own, const char *file,

@@ -1,10 +1,10 @@
 // weir shard: one member of a plan that several processes carry out (member.h).
-#include "cli_request.h"
-#include "commands.h"
-#include "fill.h"
-#include "member.h"
-#include "report.h"
-#include "stop.h"
+#include "cli/commands.h"
+#include "cli/report.h"
+#include "cli/stop.h"
+#include "distribute/member.h"
+#include "request/cli_request.h"
+#include "request/fill.h"
 
 #include <stdio.h>
 

@@ -8,12 +8,12 @@
 // error is said, the first error's exit code ends the command, and the last line counts what became
 // of them. A signal ends it at once. Documents (--json) are lines, one a model, also for one that
 // failed.
-#include "cli_request.h"
-#include "commands.h"
-#include "pass_command.h"
-#include "report.h"
-#include "shrink_inputs.h"
-#include "stop.h"
+#include "cli/commands.h"
+#include "cli/report.h"
+#include "cli/stop.h"
+#include "commands/shrink_inputs.h"
+#include "request/cli_request.h"
+#include "request/pass_command.h"
 
 #include <unistd.h>
 

@@ -1,10 +1,10 @@
 // weir sign: who made this model says so, in a form that the tools of OpenSSF Model Signing verify.
 //
 // The files are read and compared with the manifest first: damage is never signed.
-#include "commands.h"
-#include "report.h"
-#include "sign_model.h"
-#include "stop.h"
+#include "audit/sign_model.h"
+#include "cli/commands.h"
+#include "cli/report.h"
+#include "cli/stop.h"
 
 #include <stdio.h>
 

@@ -1,9 +1,9 @@
 // weir status: how far a planned run is (plan_status.h); with --watch again and again, with the rate between two looks.
-#include "commands.h"
-#include "plan_status.h"
-#include "report.h"
-#include "stop.h"
-#include "threads.h"
+#include "cli/commands.h"
+#include "cli/report.h"
+#include "cli/stop.h"
+#include "distribute/plan_status.h"
+#include "stream/sys/threads.h"
 
 #include <stdio.h>
 #include <time.h>

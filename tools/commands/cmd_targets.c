@@ -2,11 +2,11 @@
 //
 //   weir targets           a line a target
 //   weir targets webgpu    its defaults, what it does not run
-#include "commands.h"
-#include "guess.h"
-#include "help.h"
-#include "report.h"
-#include "targets.h"
+#include "base/guess.h"
+#include "cli/commands.h"
+#include "cli/help/help.h"
+#include "cli/report.h"
+#include "targets/targets.h"
 
 static void write_features(struct json_out *j, const char *key, uint32_t set) {
   json_put_array(j, key);

@@ -4,14 +4,14 @@
 //   weir verify SRC --edits LOG      what each group of edits changed, before and after
 //   weir verify SRC OUT --edits LOG  the same, with what OUT has as the part after
 //   weir verify SRC --inputs DIR     against the outputs that were saved with the inputs
-#include "cli_request.h"
-#include "commands.h"
-#include "html_page.h"
-#include "render_verified.h"
-#include "report.h"
-#include "verify_options.h"
-#include "verify_replay.h"
-#include "version_number.h"
+#include "base/version_number.h"
+#include "cli/commands.h"
+#include "cli/report.h"
+#include "render/html/html_page.h"
+#include "render/runs/render_verified.h"
+#include "request/cli_request.h"
+#include "request/verify_options.h"
+#include "verify/sites/verify_replay.h"
 
 static int check_options(const struct cli_args *args, struct err *err) {
   const bool edits = cli_given(args, OPT_EDITS), out = cli_operand(args, "OUT");

@@ -4,12 +4,12 @@
 // "Other data" is what the model's files hold beside weights. Nothing is edited or written, and no
 // weight is read: shapes and names are metadata. Each model is opened, loaded and
 // left before the next.
-#include "load.h"
-#include "report.h"
-#include "shrink.h"
-#include "shrink_inputs.h"
-#include "unfinished.h"
-#include "weights.h"
+#include "cli/report.h"
+#include "commands/shrink_inputs.h"
+#include "passes/kit/weights.h"
+#include "passes/shrink/shrink.h"
+#include "stream/load/load.h"
+#include "stream/staging/unfinished.h"
 
 struct info {
   const struct model *m;

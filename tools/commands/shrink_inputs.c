@@ -4,12 +4,12 @@
 // IN's folder or in --output-dir. A name that ends with the suffix is an output of an earlier call
 // and is passed over, so that `weir shrink folder/` can be said twice. Two inputs with one output
 // are refused before anything is made.
-#include "shrink_inputs.h"
+#include "commands/shrink_inputs.h"
 
-#include "again.h"
-#include "shell_words.h"
-#include "execution.h"
-#include "report.h"
+#include "base/again.h"
+#include "base/shell_words.h"
+#include "cli/report.h"
+#include "execute/execution.h"
 
 #include <errno.h>
 #include <stdlib.h>

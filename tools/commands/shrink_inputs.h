@@ -2,7 +2,7 @@
 #ifndef WEIR_SHRINK_INPUTS_H
 #define WEIR_SHRINK_INPUTS_H
 
-#include "cli.h"
+#include "cli/cli.h"
 
 struct shrink_input {
   const char *in;

@@ -1,10 +1,10 @@
-#include "calibrate_take.h"
+#include "request/calibrate_take.h"
 
-#include "calibrate_job.h"
-#include "cli_request.h"
-#include "fill.h"
-#include "report.h"
-#include "threads.h"
+#include "calibrate/calibrate_job.h"
+#include "cli/report.h"
+#include "request/cli_request.h"
+#include "request/fill.h"
+#include "stream/sys/threads.h"
 
 int calibrate_take(struct calibrate_request *r, struct request *base, struct request_source *source,
                    const struct cli_args *args, struct observer *o, struct arena *a,

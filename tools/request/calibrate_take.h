@@ -2,8 +2,8 @@
 #ifndef WEIR_CALIBRATE_TAKE_H
 #define WEIR_CALIBRATE_TAKE_H
 
-#include "calibrate_request.h"
-#include "cli.h"
+#include "calibrate/calibrate_request.h"
+#include "cli/cli.h"
 
 struct calibrate_record; // calibrate_job.h
 

@@ -1,11 +1,11 @@
-#include "cli_request.h"
+#include "request/cli_request.h"
 
-#include "execution.h"
-#include "fill.h"
-#include "request_digest.h"
-#include "render_run.h"
-#include "verify_watch.h"
-#include "verify_options.h"
+#include "execute/execution.h"
+#include "execute/request_digest.h"
+#include "render/runs/render_run.h"
+#include "request/fill.h"
+#include "request/verify_options.h"
+#include "verify/watch/verify_watch.h"
 
 int cli_request_indent(const struct cli_args *args) {
   return args->command == CLI_shrink ? 0 : 2;

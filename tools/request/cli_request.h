@@ -2,9 +2,9 @@
 #ifndef WEIR_CLI_REQUEST_H
 #define WEIR_CLI_REQUEST_H
 
-#include "cli.h"
-#include "pipeline.h"
-#include "request.h"
+#include "cli/cli.h"
+#include "execute/request.h"
+#include "pipeline/pipeline.h"
 
 // Of a command that reads a model: source, limits, allow_links, observer. Nothing is allocated.
 struct request cli_request_reading(const struct cli_args *args, const struct request_source *source,

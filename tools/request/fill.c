@@ -1,19 +1,19 @@
 // The words `reads` of the rows of options.def, as a table of members and readers. The type of a member says how a value is
 // stored; a member of another type does not build, and an option of another kind is refused by its slot (asserted).
-#include "fill.h"
+#include "request/fill.h"
 
-#include "audit.h"
-#include "calibrate_request.h"
-#include "calibrate_scales.h"
-#include "diffing.h"
-#include "finalize.h"
-#include "infer_step.h"
-#include "member.h"
-#include "optimize_steps.h"
-#include "pass_edits.h"
-#include "rebuild.h"
-#include "render_inspect.h"
-#include "verify.h"
+#include "audit/audit.h"
+#include "calibrate/calibrate_request.h"
+#include "calibrate/calibrate_scales.h"
+#include "compare/diffing.h"
+#include "distribute/finalize/finalize.h"
+#include "distribute/member.h"
+#include "execute/passes/pass_edits.h"
+#include "pipeline/infer_step.h"
+#include "pipeline/optimize_steps.h"
+#include "rebuild/rebuild.h"
+#include "render/models/render_inspect.h"
+#include "verify/run/verify.h"
 
 #include <errno.h>
 #include <math.h>
@@ -184,7 +184,7 @@ static const struct destination destinations[CLI_OPTIONS][DESTINATIONS] = {
 #define LISTED(id, name, metavar, commands, group, reads, ...) [OPT_##id] = {reads{.into = NULL}},
 #define TWIN(id, name, writers_name, kind, metavar, preset, reads, ...)                            \
   [OPT_##id] = {reads{.into = NULL}},
-#include "options.def"
+#include "cli/options.def"
 #undef OPTION
 };
 

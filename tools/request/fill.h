@@ -2,7 +2,7 @@
 #ifndef WEIR_FILL_H
 #define WEIR_FILL_H
 
-#include "cli.h"
+#include "cli/cli.h"
 
 // Fills the members of `into`, a struct s, whose rows name that struct and belong to the command, in the order of the
 // rows. A member whose option has no value, nor a preset, stays as it is. The strings are those of the command line; what

@@ -1,9 +1,9 @@
-#include "pass_command.h"
+#include "request/pass_command.h"
 
-#include "cli_request.h"
-#include "fill.h"
-#include "render_passes.h"
-#include "report.h"
+#include "cli/report.h"
+#include "render/runs/render_passes.h"
+#include "request/cli_request.h"
+#include "request/fill.h"
 
 void pass_command_take_exactness(struct pass_edits *pj, const struct cli_args *args) {
   if (cli_given(args, OPT_EXACTNESS))

@@ -2,9 +2,9 @@
 #ifndef WEIR_PASS_COMMAND_H
 #define WEIR_PASS_COMMAND_H
 
-#include "cli.h"
-#include "infer_step.h"
-#include "pass_edits.h"
+#include "cli/cli.h"
+#include "execute/passes/pass_edits.h"
+#include "pipeline/infer_step.h"
 
 // The step of --inputs-are-constant, where it is given: before all others.
 int pass_command_take_inputs(struct pass_edits *pj, const struct cli_args *args, struct err *err);

@@ -1,7 +1,7 @@
 // The forms that a run is shown in, as a table for the execution, which has none of its own.
-#include "html_page.h"
-#include "render_run.h"
-#include "report.h"
+#include "cli/report.h"
+#include "render/html/html_page.h"
+#include "render/runs/render_run.h"
 
 // What is known of a run whose own report was not kept: outputs, manifest, plan.
 static void write_known(const struct run_report *known, struct json_out *j) {

@@ -1,10 +1,10 @@
 // The options of verification: of `weir verify`, and under names that begin with --verify- of the commands that write
 // models. Those of onnx-conv2matmul keep their names and defaults.
-#include "verify_options.h"
+#include "request/verify_options.h"
 
-#include "checkpoints.h"
-#include "fill.h"
-#include "threads.h"
+#include "request/fill.h"
+#include "stream/sys/threads.h"
+#include "verify/watch/checkpoints.h"
 
 #include <string.h>
 

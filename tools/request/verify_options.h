@@ -2,8 +2,8 @@
 #ifndef WEIR_VERIFY_OPTIONS_H
 #define WEIR_VERIFY_OPTIONS_H
 
-#include "cli.h"
-#include "verify.h"
+#include "cli/cli.h"
+#include "verify/run/verify.h"
 
 // pipeline: of a command that runs one; NULL: there is none. ERR_USAGE.
 int verify_options_take(struct verify_options *o, const struct cli_args *args,

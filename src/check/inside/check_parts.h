@@ -7,7 +7,7 @@
 #ifndef WEIR_CHECK_PARTS_H
 #define WEIR_CHECK_PARTS_H
 
-#include "check.h"
+#include "check/check.h"
 
 struct check {
   const struct model *m;

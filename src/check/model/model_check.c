@@ -1,9 +1,9 @@
-#include "model_check.h"
+#include "check/model/model_check.h"
 
-#include "check.h"
-#include "infer.h"
-#include "load.h"
-#include "unfinished.h"
+#include "check/check.h"
+#include "infer/infer.h"
+#include "stream/load/load.h"
+#include "stream/staging/unfinished.h"
 
 #include <stdio.h>
 #include <string.h>

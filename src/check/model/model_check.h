@@ -6,8 +6,8 @@
 #ifndef WEIR_MODEL_CHECK_H
 #define WEIR_MODEL_CHECK_H
 
-#include "fault.h"
-#include "sources.h"
+#include "check/fault.h"
+#include "stream/io/sources.h"
 
 struct model_check_fault {
   enum fault_level level;

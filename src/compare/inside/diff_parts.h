@@ -2,8 +2,8 @@
 #ifndef WEIR_DIFF_PARTS_H
 #define WEIR_DIFF_PARTS_H
 
-#include "diff.h"
-#include "err.h"
+#include "base/err.h"
+#include "compare/diff.h"
 
 static inline uint64_t diff_mix(uint64_t h, uint64_t x) {
   h ^= x + 0x9e3779b97f4a7c15u + (h << 6) + (h >> 2);

@@ -11,12 +11,12 @@
 // which a fixed tree joins: a part is a power of two of them, so nothing depends on who made which.
 //
 // Each worker has a queue and an evaluator for either side, on half of the memory.
-#include "contrast.h"
+#include "compare/values/contrast.h"
 
-#include "eval.h"
-#include "kernels_convert.h"
-#include "memory_split.h"
-#include "threads.h"
+#include "kernels/convert/kernels_convert.h"
+#include "stream/eval/eval.h"
+#include "stream/run/memory_split.h"
+#include "stream/sys/threads.h"
 
 #include <math.h>
 #include <stdatomic.h>

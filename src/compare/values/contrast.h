@@ -5,10 +5,10 @@
 #ifndef WEIR_CONTRAST_H
 #define WEIR_CONTRAST_H
 
-#include "figures.h"
-#include "recipe.h"
-#include "sources.h"
-#include "work.h"
+#include "recipe/recipe.h"
+#include "stream/io/sources.h"
+#include "stream/run/work.h"
+#include "tensor_stats/figures.h"
 
 enum { CONTRAST_SIDES = 2 };
 

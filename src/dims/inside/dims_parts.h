@@ -2,7 +2,7 @@
 #ifndef WEIR_DIMS_PARTS_H
 #define WEIR_DIMS_PARTS_H
 
-#include "dims.h"
+#include "dims/dims.h"
 
 __extension__ typedef __int128 dims_wide;
 

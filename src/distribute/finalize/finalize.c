@@ -1,11 +1,11 @@
-#include "finalize.h"
+#include "distribute/finalize/finalize.h"
 
-#include "execute_plan.h"
-#include "fs.h"
-#include "kept_report.h"
-#include "manifest_signed.h"
-#include "provenance.h"
-#include "record_file.h"
+#include "execute/commit/execute_plan.h"
+#include "execute/commit/kept_report.h"
+#include "execute/commit/provenance.h"
+#include "execute/record_file.h"
+#include "stream/seal/manifest_signed.h"
+#include "stream/sys/fs.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -14,10 +14,10 @@
 #ifndef WEIR_FINALIZE_H
 #define WEIR_FINALIZE_H
 
-#include "commit.h"
-#include "planned.h"
-#include "sign_model.h"
-#include "verify_staged.h"
+#include "audit/sign_model.h"
+#include "distribute/planned.h"
+#include "execute/commit/commit.h"
+#include "verify/watch/verify_staged.h"
 
 struct finalize_request {
   struct request_limits limits;

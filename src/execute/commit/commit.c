@@ -5,15 +5,15 @@
 // Everything that the records say comes from the plan and the unit digests in the staging folder,
 // so a process that made none of the units can do this as well. With the null engine the manifest
 // is printed and nothing is moved.
-#include "commit.h"
+#include "execute/commit/commit.h"
 
-#include "again.h"
-#include "companion.h"
-#include "hash_source.h"
-#include "manifest.h"
-#include "provenance.h"
-#include "reread_files.h"
-#include "version_number.h"
+#include "base/again.h"
+#include "base/version_number.h"
+#include "execute/commit/provenance.h"
+#include "stream/io/hash_source.h"
+#include "stream/seal/companion.h"
+#include "stream/seal/manifest.h"
+#include "stream/sys/reread_files.h"
 
 #include <errno.h>
 #include <fcntl.h>

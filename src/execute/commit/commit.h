@@ -3,10 +3,10 @@
 #ifndef WEIR_COMMIT_H
 #define WEIR_COMMIT_H
 
-#include "kept_report.h"
-#include "run.h"
-#include "seal.h"
-#include "staging.h"
+#include "execute/commit/kept_report.h"
+#include "stream/run/run.h"
+#include "stream/seal/seal.h"
+#include "stream/staging/staging.h"
 
 struct commit {
   const struct plan *plan; // all of its units are recorded

@@ -3,11 +3,11 @@
 // What is left of a run that failed: nothing, unless going on with it makes sense (a signal, a full
 // disk, an I/O error). Then the staging folder stays, and its size and the command to resume are
 // said: that command, given again, plans the same and makes the units without a record. The null engine writes nothing, so nothing of it is ever left.
-#include "execute_plan.h"
+#include "execute/commit/execute_plan.h"
 
-#include "shell_words.h"
-#include "fs.h"
-#include "seal.h"
+#include "base/shell_words.h"
+#include "stream/seal/seal.h"
+#include "stream/sys/fs.h"
 
 static struct reread_work check_as(const struct work_options *work) {
   observer_begin(work->observer, "checking");

@@ -5,8 +5,8 @@
 #ifndef WEIR_EXECUTE_PLAN_H
 #define WEIR_EXECUTE_PLAN_H
 
-#include "run.h"
-#include "staging.h"
+#include "stream/run/run.h"
+#include "stream/staging/staging.h"
 
 struct execute_plan {
   const struct plan *plan;

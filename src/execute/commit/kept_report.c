@@ -8,12 +8,12 @@
 // A later run may publish the report days after the run that stored it, and has no other record of that run: it uses the
 // report only if the digest matches. The digest is in the same file, since seal.json is deleted first when the folder of a
 // finished seal is removed, and the report is needed then too.
-#include "kept_report.h"
+#include "execute/commit/kept_report.h"
 
-#include "arena.h"
-#include "companion.h"
-#include "fs.h"
-#include "json.h"
+#include "base/arena.h"
+#include "json/json.h"
+#include "stream/seal/companion.h"
+#include "stream/sys/fs.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,7 +2,7 @@
 #ifndef WEIR_KEPT_REPORT_H
 #define WEIR_KEPT_REPORT_H
 
-#include "staging.h"
+#include "stream/staging/staging.h"
 
 // Writes the page. write NULL: there is none to keep.
 struct kept_page {

@@ -7,7 +7,7 @@
 //
 // Like all that weir writes it is a function of plan and bytes: it names no host, user or path. When it was made is said
 // where SOURCE_DATE_EPOCH says when that is to have been; SLSA lets times be left out.
-#include "provenance.h"
+#include "execute/commit/provenance.h"
 
 #include <stdlib.h>
 #include <time.h>

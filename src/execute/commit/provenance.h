@@ -3,9 +3,9 @@
 #ifndef WEIR_PROVENANCE_H
 #define WEIR_PROVENANCE_H
 
-#include "digest.h"
-#include "json.h"
-#include "plan.h"
+#include "base/digest.h"
+#include "json/json.h"
+#include "plan/plan.h"
 
 struct provenance_input {
   const struct plan *plan;

@@ -1,15 +1,15 @@
 // Passes run one after the other on the same model and the same edits: what a pass makes, the next
 // one sees. The edit log tells them apart by the pass named in each group; here they are told apart
 // by the step that runs when a site is reported.
-#include "pass_edits.h"
+#include "execute/passes/pass_edits.h"
 
-#include "check.h"
-#include "conv2matmul.h"
-#include "execution_look.h"
-#include "execution_source.h"
-#include "execution_stage.h"
-#include "stored_tensors.h"
-#include "target_dims.h"
+#include "check/check.h"
+#include "execute/execution_look.h"
+#include "execute/execution_source.h"
+#include "execute/execution_stage.h"
+#include "passes/conv2matmul/conv2matmul.h"
+#include "report/stored_tensors.h"
+#include "targets/target_dims.h"
 
 void pass_edits_init(struct pass_edits *pj, struct observer *observer,
                      const struct run_forms *forms) {

@@ -3,10 +3,10 @@
 #ifndef WEIR_PASS_EDITS_H
 #define WEIR_PASS_EDITS_H
 
-#include "execution.h"
-#include "pass_run.h"
-#include "rank.h"
-#include "run_passes.h"
+#include "execute/execution.h"
+#include "pipeline/pass_run.h"
+#include "rank/rank.h"
+#include "report/run_passes.h"
 
 // pass_edits_init begins one, pass_edits_free frees.
 struct pass_edits {

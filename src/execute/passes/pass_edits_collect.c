@@ -1,8 +1,8 @@
 // What passes did, as data for reports (run_passes.h): what renderers say of it, and what else could have been done.
-#include "pass_edits.h"
+#include "execute/passes/pass_edits.h"
 
-#include "custom_ops.h"
-#include "estimate.h"
+#include "passes/custom_ops/custom_ops.h"
+#include "pipeline/estimate.h"
 
 // The values of an option that is a list: "MatMul, Gemm or Gather" with " or " before the last; NULL: the pass has no such option, or it no value.
 static const char *list_words(const struct pass_values *v, const char *name, const char *last,

@@ -2,11 +2,11 @@
 #ifndef WEIR_INFER_RULES_H
 #define WEIR_INFER_RULES_H
 
-#include "infer_site.h"
+#include "infer/inside/infer_site.h"
 
 #define RULE(id, function) infer_rule function;
 #define STEPS(id, function) infer_steps function;
-#include "infer_rules.def"
+#include "infer/infer_rules.def"
 #undef RULE
 #undef STEPS
 

@@ -8,8 +8,8 @@
 #ifndef WEIR_INFER_SITE_H
 #define WEIR_INFER_SITE_H
 
-#include "infer.h"
-#include "schema.h"
+#include "infer/infer.h"
+#include "schema/schema.h"
 
 enum { INFER_RANK_MAX = 64 }; // what has more dims has no rank for us
 

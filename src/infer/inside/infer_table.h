@@ -2,9 +2,9 @@
 #ifndef WEIR_INFER_TABLE_H
 #define WEIR_INFER_TABLE_H
 
-#include "infer_leads.h"
-#include "infer_site.h"
-#include "model_calls.h"
+#include "infer/infer_leads.h"
+#include "infer/inside/infer_site.h"
+#include "model/model_calls.h"
 
 enum row_flag {
   ROW_SEEN = 1,

@@ -2,7 +2,7 @@
 #ifndef WEIR_INSPECT_STEPS_H
 #define WEIR_INSPECT_STEPS_H
 
-#include "inspect.h"
+#include "inspect/inspect.h"
 
 // Fills in->advice and in->next from the rows of the model and what was gathered. A new pass adds its
 // line here.

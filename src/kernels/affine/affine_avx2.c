@@ -9,7 +9,7 @@
 //
 // Smallest and largest depend on no order, but for zeros: -0 and 0 are equal, and which of them is
 // found may differ. So both variants make zeros positive at the end.
-#include "kernels_table.h"
+#include "kernels/kernels_table.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

@@ -4,7 +4,7 @@
 //
 // As with AVX2, smallest and largest depend on no order but for zeros, which are made positive at
 // the end.
-#include "kernels_table.h"
+#include "kernels/kernels_table.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

@@ -10,7 +10,7 @@
 // Smallest and largest depend on no order, but for zeros: -0 and 0 are equal, and which of them is
 // found may differ. So both variants make zeros positive at the end. What is not finite is replaced
 // by the extreme that was there, and joins nothing: minimum and maximum never see a NaN.
-#include "kernels_table.h"
+#include "kernels/kernels_table.h"
 
 #if defined(__aarch64__)
 #include <arm_neon.h>

@@ -2,9 +2,9 @@
 //
 // Halves are computed in float and rounded after every operation. That is what a half operation
 // gives: a float has two bits more than twice those of a half, so rounding twice does no harm.
-#include "affine_rint.h"
-#include "kernels.h"
-#include "kernels_table.h"
+#include "kernels/affine/inside/affine_rint.h"
+#include "kernels/kernels.h"
+#include "kernels/kernels_table.h"
 
 enum { CHUNK = 256 };
 

@@ -5,7 +5,7 @@
 //
 // A NaN becomes the least code by the order of the operands of max. Of a range each column is a lane of its own, so
 // that zeros of both signs are met in the same order as in the portable code.
-#include "kernels_table.h"
+#include "kernels/kernels_table.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

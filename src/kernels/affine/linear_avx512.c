@@ -2,7 +2,7 @@
 // them by a mask; operation by operation what the portable code does.
 //
 // A NaN becomes the least code by the order of the operands of max.
-#include "kernels_table.h"
+#include "kernels/kernels_table.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

@@ -2,7 +2,7 @@
 // operation by operation what the portable code does, which takes the rest.
 //
 // vmaxnmq takes the number of a number and a NaN, so that a NaN becomes the least code.
-#include "kernels_table.h"
+#include "kernels/kernels_table.h"
 
 #if defined(__aarch64__)
 #include <arm_neon.h>

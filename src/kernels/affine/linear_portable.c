@@ -1,6 +1,6 @@
 // Codes of ONNX's QuantizeLinear, portable: what kernels.h says, spelled out.
-#include "affine_rint.h"
-#include "kernels_table.h"
+#include "kernels/affine/inside/affine_rint.h"
+#include "kernels/kernels_table.h"
 
 #include <string.h>
 

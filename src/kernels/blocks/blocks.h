@@ -4,7 +4,7 @@
 #ifndef WEIR_BLOCKS_H
 #define WEIR_BLOCKS_H
 
-#include "kernels_table.h"
+#include "kernels/kernels_table.h"
 
 enum {
   BLOCKS_LANES = 8,

@@ -4,7 +4,7 @@
 #ifndef WEIR_BLOCKS_AVX2_H
 #define WEIR_BLOCKS_AVX2_H
 
-#include "blocks.h"
+#include "kernels/blocks/blocks.h"
 
 #include <float.h>
 #include <string.h>

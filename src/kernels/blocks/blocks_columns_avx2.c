@@ -12,13 +12,13 @@
 //
 // Vectors hold eight columns. Error figures go through the rows of one lane after the other (k mod
 // 8), so that a lane's sum is in registers; eight such sums are then reduced across vectors.
-#include "blocks_avx2.h"
+#include "kernels/blocks/blocks_avx2.h"
 
 #if defined(__x86_64__)
 #define SHORT_TARGET AVX2
 #define SHORT_BYTES 32
 #define SHORT_ISA(name) name##_avx2
-#include "blocks_short.h"
+#include "kernels/blocks/inside/blocks_short.h"
 
 enum { WIDE = 32, ROWS_MAX = BLOCKS_NBITS_MAX, ROWS = 64 };
 

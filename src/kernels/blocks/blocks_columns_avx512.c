@@ -18,13 +18,13 @@
 // Vectors hold sixteen columns; the last one of a panel is masked. Error figures need eight lanes
 // (k mod 8) of three sums, more than there are registers; v * v, which needs no codes, is added in
 // a turn of its own.
-#include "blocks_avx512.h"
+#include "kernels/blocks/blocks_avx512.h"
 
 #if defined(__x86_64__)
 #define SHORT_TARGET AVX512
 #define SHORT_BYTES 64
 #define SHORT_ISA(name) name##_avx2
-#include "blocks_short.h"
+#include "kernels/blocks/inside/blocks_short.h"
 
 enum {
   VECTORS = 4,          // of a strip, at most

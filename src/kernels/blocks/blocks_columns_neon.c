@@ -6,13 +6,13 @@
 //                                                            └──▶ bytes ──transpose──▶ codes (QDQ)
 //
 // Blocks that rows leave to the reference go there at once, and so does the short last block.
-#include "blocks_neon.h"
+#include "kernels/blocks/blocks_neon.h"
 
 #if defined(__aarch64__)
 #define SHORT_TARGET
 #define SHORT_BYTES 16
 #define SHORT_ISA(name) name##_neon
-#include "blocks_short.h"
+#include "kernels/blocks/inside/blocks_short.h"
 
 enum { STRIP = 16, BLOCK_MAX = BLOCKS_NBITS_MAX };
 

@@ -9,7 +9,7 @@
 // Columns that fill no vector go to the portable code, and so do those whose scale takes double for
 // its error figures, and a row of which zero is an extreme: lanes lose the order of zeros of both
 // signs.
-#include "blocks_avx2.h"
+#include "kernels/blocks/blocks_avx2.h"
 
 #if defined(__x86_64__)
 enum { CHUNK = 64, VECTOR = 8 };

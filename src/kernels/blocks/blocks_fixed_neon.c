@@ -12,7 +12,7 @@
 // To the reference go: ends of rows and columns that fill no vector (ranges), columns whose scale
 // takes double for its error figures, and a row of which zero is an extreme: lanes lose the order
 // of zeros of both signs.
-#include "blocks_neon.h"
+#include "kernels/blocks/blocks_neon.h"
 
 #if defined(__aarch64__)
 enum { VECTOR = 4, TURN = 16 };

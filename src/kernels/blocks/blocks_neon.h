@@ -8,7 +8,7 @@
 #ifndef WEIR_BLOCKS_NEON_H
 #define WEIR_BLOCKS_NEON_H
 
-#include "blocks.h"
+#include "kernels/blocks/blocks.h"
 
 #if defined(__aarch64__)
 #include <arm_neon.h>

@@ -18,9 +18,9 @@
 // Rounding half away from zero is done without libm: adding the float below 0.5 and cutting off
 // gives it for every float (below 2^23; from there on all are whole): the sum cannot reach the next
 // whole number unless the fraction was at least a half.
-#include "blocks.h"
+#include "kernels/blocks/blocks.h"
 
-#include "float_bits.h"
+#include "kernels/float_bits.h"
 
 #include <float.h>
 #include <math.h>

@@ -19,8 +19,8 @@
 // What needs care is left to the caller, all thirty-two blocks of it: NaN, products that leave the
 // range of integers, blocks of zeros where the sign of the first one shows, figures that take
 // double.
-#include "blocks_avx512.h"
-#include "blocks_rows.h"
+#include "kernels/blocks/blocks_avx512.h"
+#include "kernels/blocks/inside/blocks_rows.h"
 
 #if defined(__x86_64__)
 enum { BLOCK = 16, QUAD = 4, TOGETHER = 16, MANY = BLOCKS_ROWS16_MANY, LINE = 2 * QUAD * BLOCK };

@@ -9,8 +9,8 @@
 //
 // Blocks that are not of 16 elements or a multiple (QDQ alone) and what is left of the last block
 // go one by one, their last elements to the portable code.
-#include "blocks_avx2.h"
-#include "blocks_rows.h"
+#include "kernels/blocks/blocks_avx2.h"
+#include "kernels/blocks/inside/blocks_rows.h"
 
 #if defined(__x86_64__)
 enum { TOGETHER = 8, BLOCK_MAX = BLOCKS_NBITS_MAX };

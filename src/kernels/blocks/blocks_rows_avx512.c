@@ -13,8 +13,8 @@
 //
 // Blocks that are not of 16 elements or a multiple (QDQ alone), longer ones than 256, and what is
 // left of the last block go to the portable code.
-#include "blocks_avx512.h"
-#include "blocks_rows.h"
+#include "kernels/blocks/blocks_avx512.h"
+#include "kernels/blocks/inside/blocks_rows.h"
 
 #if defined(__x86_64__)
 enum { TOGETHER = 16, BLOCK_MAX = BLOCKS_NBITS_MAX };

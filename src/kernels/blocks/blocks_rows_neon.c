@@ -6,7 +6,7 @@
 // To the reference go: blocks of nothing but zeros (lanes lose the order of their signs), blocks
 // whose error figures take double, blocks that are not of 16 elements or a multiple, and the short
 // last one.
-#include "blocks_neon.h"
+#include "kernels/blocks/blocks_neon.h"
 
 #if defined(__aarch64__)
 enum { BLOCK_MAX = BLOCKS_NBITS_MAX };

@@ -12,7 +12,7 @@
 // of bfloat16 end 16 bits above those of float), so that rounding it to nearest even gives what
 // rounding the double would have (Boldo and Melquiond, "Emulation of FMA and correctly rounded
 // sums: proved algorithms using rounding to odd", 2008).
-#include "kernels_table.h"
+#include "kernels/kernels_table.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

@@ -10,7 +10,7 @@
 // instruction (FCVTXN): rounding that to nearest even gives what rounding the double would have
 // (see cast_avx2.c). Where the double is out of range it gives the largest float, which rounds to
 // infinity in either format.
-#include "kernels_table.h"
+#include "kernels/kernels_table.h"
 
 #if defined(__aarch64__)
 #include <arm_neon.h>

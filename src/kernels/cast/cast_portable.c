@@ -6,7 +6,7 @@
 // becomes quiet and keeps its sign and the top bits of its payload, in both directions: what the
 // conversion instructions of x86-64 (F16C, AVX) and AArch64 do, so that they may stand in for these
 // loops.
-#include "kernels_table.h"
+#include "kernels/kernels_table.h"
 
 #include <string.h>
 

@@ -14,11 +14,11 @@
 // every tie of fewer bits.
 //
 // Pieces of CHUNK elements pass through buffers on the stack.
-#include "kernels_convert.h"
+#include "kernels/convert/kernels_convert.h"
 
-#include "float_bits.h"
-#include "kernels.h"
-#include "minifloat.h"
+#include "kernels/convert/inside/minifloat.h"
+#include "kernels/float_bits.h"
+#include "kernels/kernels.h"
 
 #include <assert.h>
 #include <string.h>

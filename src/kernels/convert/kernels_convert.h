@@ -28,7 +28,7 @@
 #ifndef WEIR_KERNELS_CONVERT_H
 #define WEIR_KERNELS_CONVERT_H
 
-#include "dtype.h"
+#include "base/dtype.h"
 
 // The attribute round_mode; ties of NEAREST go up.
 enum kernels_round { KERNELS_ROUND_UP, KERNELS_ROUND_DOWN, KERNELS_ROUND_NEAREST };

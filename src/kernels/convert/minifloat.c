@@ -14,9 +14,9 @@
 //
 // Encoding starts from a double, which holds every source exactly (of integers beyond 2^53, an odd
 // neighbour: kernels_convert.c), and rounds once.
-#include "minifloat.h"
+#include "kernels/convert/inside/minifloat.h"
 
-#include "float_bits.h"
+#include "kernels/float_bits.h"
 
 #include <assert.h>
 

@@ -7,9 +7,9 @@
 // Conversions are those of kernels_convert, products those of KERNELS_MUL (kernels_map.h): with
 // them goes the rule for NaNs, and a scale that is one for all is not looked at more than once a
 // chunk.
-#include "kernels_dequantize.h"
+#include "kernels/dequantize/kernels_dequantize.h"
 
-#include "kernels_convert.h"
+#include "kernels/convert/kernels_convert.h"
 
 #include <assert.h>
 

@@ -15,7 +15,7 @@
 #ifndef WEIR_KERNELS_DEQUANTIZE_H
 #define WEIR_KERNELS_DEQUANTIZE_H
 
-#include "kernels_map.h"
+#include "kernels/map/kernels_map.h"
 
 struct kernels_dequantized {
   uint8_t codes; // enum dtype: uint8, int8, uint16, int16, int32, uint4, int4, uint2, int2, float8*

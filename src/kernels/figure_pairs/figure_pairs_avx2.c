@@ -1,5 +1,5 @@
 // Error figures of pairs with AVX2: figure_pairs_lanes.h with vectors of four doubles.
-#include "figure_pairs.h"
+#include "kernels/figure_pairs/inside/figure_pairs.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -19,6 +19,6 @@ AVX2_INLINE void widen(lanes *out, const uint8_t *codes, bool is_unsigned) {
   out[1] = _mm256_cvtepi32_pd(_mm256_extracti128_si256(whole, 1));
 }
 
-#include "figure_pairs_lanes.h"
+#include "kernels/figure_pairs/inside/figure_pairs_lanes.h"
 FIGURE_PAIRS(avx2)
 #endif

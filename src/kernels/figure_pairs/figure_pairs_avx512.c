@@ -8,7 +8,7 @@
 //
 // That a pair is not finite shows in the sums: e * e is then no number either. Sums can get there
 // with pairs that are finite, too, so it is left to the portable code to find out which it was.
-#include "figure_pairs.h"
+#include "kernels/figure_pairs/inside/figure_pairs.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

@@ -1,6 +1,6 @@
 // Error figures of pairs with NEON: figure_pairs_lanes.h with vectors of two doubles. Codes are whole
 // numbers that a float holds.
-#include "figure_pairs.h"
+#include "kernels/figure_pairs/inside/figure_pairs.h"
 
 #if defined(__aarch64__)
 #include <arm_neon.h>
@@ -25,6 +25,6 @@ NEON_INLINE void widen(lanes *out, const uint8_t *codes, bool is_unsigned) {
   out[3] = vcvt_high_f64_f32(high);
 }
 
-#include "figure_pairs_lanes.h"
+#include "kernels/figure_pairs/inside/figure_pairs_lanes.h"
 FIGURE_PAIRS(neon)
 #endif

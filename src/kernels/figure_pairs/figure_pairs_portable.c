@@ -11,7 +11,7 @@
 //
 // The largest error is compared, not added: a NaN would get lost there. Pieces with a pair that is
 // not finite are refused as a whole, and whoever asked looks what to make of them.
-#include "kernels_table.h"
+#include "kernels/kernels_table.h"
 
 #include <math.h>
 

@@ -1,5 +1,5 @@
 // Sums of products with AVX2 and FMA: gram_lanes.h with vectors of four doubles, twelve of sixteen registers hold sums.
-#include "kernels_table.h"
+#include "kernels/kernels_table.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -24,6 +24,6 @@ static inline __attribute__((always_inline)) LANES_TARGET lanes fused(lanes a, l
   return _mm256_fmadd_pd(a, b, c);
 }
 
-#include "gram_lanes.h"
+#include "kernels/gram/inside/gram_lanes.h"
 GRAM(avx2)
 #endif

@@ -1,5 +1,5 @@
 // Sums of products with NEON: gram_lanes.h with vectors of two doubles, 24 of 32 registers hold sums.
-#include "kernels_table.h"
+#include "kernels/kernels_table.h"
 
 #if defined(__aarch64__)
 #include <arm_neon.h>
@@ -24,6 +24,6 @@ static inline __attribute__((always_inline)) LANES_TARGET lanes fused(lanes a, l
   return vfmaq_f64(c, a, b);
 }
 
-#include "gram_lanes.h"
+#include "kernels/gram/inside/gram_lanes.h"
 GRAM(neon)
 #endif

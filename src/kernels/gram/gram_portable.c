@@ -5,7 +5,7 @@
 //
 // The order of the steps of an element is that of k. No other order is needed by anybody: rows and columns of the
 // sums can be cut freely, and are, by whoever has less memory than the matrices take.
-#include "kernels_table.h"
+#include "kernels/kernels_table.h"
 
 #include <math.h>
 

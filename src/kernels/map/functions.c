@@ -17,9 +17,9 @@
 //
 // There is no rounding mode but to nearest, and no flush of denormals: nobody in this program sets
 // either. NaNs come out as the positive quiet one.
-#include "functions.h"
+#include "kernels/map/inside/functions.h"
 
-#include "float_bits.h"
+#include "kernels/float_bits.h"
 
 #include <math.h>
 

@@ -11,11 +11,11 @@
 //
 // The conversions are those of kernels_convert: exact to the wider side, rounded once on the way
 // back. So a function of a half is its value in double, rounded to the half.
-#include "kernels_map.h"
+#include "kernels/map/kernels_map.h"
 
-#include "functions.h"
-#include "kernels_convert.h"
-#include "map_loops.h"
+#include "kernels/convert/kernels_convert.h"
+#include "kernels/map/inside/functions.h"
+#include "kernels/map/inside/map_loops.h"
 
 #include <assert.h>
 #include <string.h>

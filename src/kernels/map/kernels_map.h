@@ -40,7 +40,7 @@
 #ifndef WEIR_KERNELS_MAP_H
 #define WEIR_KERNELS_MAP_H
 
-#include "dtype.h"
+#include "base/dtype.h"
 
 enum kernels_map {
   KERNELS_ADD,

@@ -4,7 +4,7 @@
 //
 // The loops are those of map_reals.h, once for each type. Of most the compiler makes vectors of SSE2
 // or NEON, which every machine of its kind has; wider ones would wait for memory all the same.
-#include "map_loops.h"
+#include "kernels/map/inside/map_loops.h"
 
 #include <math.h>
 #include <string.h>
@@ -19,7 +19,7 @@ typedef double mem_f64 __attribute__((aligned(1), may_alias));
 #define QUIET UINT32_C(0x7fc00000)
 #define MAGIC 0x1p23f
 #define SQUARE_ROOT sqrtf
-#include "map_reals.h"
+#include "kernels/map/inside/map_reals.h"
 
 #define REAL(name) name##_f64
 #define real double
@@ -28,7 +28,7 @@ typedef double mem_f64 __attribute__((aligned(1), may_alias));
 #define QUIET UINT64_C(0x7ff8000000000000)
 #define MAGIC 0x1p52
 #define SQUARE_ROOT sqrt
-#include "map_reals.h"
+#include "kernels/map/inside/map_reals.h"
 
 map_loop *map_floats_loop(enum kernels_map op, enum dtype type) {
   return type == DTYPE_DOUBLE ? loops_f64[op] : loops_f32[op];

@@ -4,7 +4,7 @@
 // on the unsigned one; where it has, each of the eight types has its own. Types below 32 bits are
 // computed in uint32_t: the products of two uint16_t would overflow the int that C promotes them
 // to.
-#include "map_loops.h"
+#include "kernels/map/inside/map_loops.h"
 
 #define WIDTHS(X)                                                                                  \
   X(8, uint8_t, uint32_t)                                                                          \

@@ -12,10 +12,10 @@
 // payloads may differ between machines, and cannot be seen.
 //
 // Squares are taken of the widened elements before they are added: SUM_SQUARES is SUM from there.
-#include "kernels_reduce.h"
+#include "kernels/reduce/kernels_reduce.h"
 
-#include "float_bits.h"
-#include "kernels_convert.h"
+#include "kernels/convert/kernels_convert.h"
+#include "kernels/float_bits.h"
 
 #include <assert.h>
 #include <math.h>

@@ -28,7 +28,7 @@
 #ifndef WEIR_KERNELS_REDUCE_H
 #define WEIR_KERNELS_REDUCE_H
 
-#include "dtype.h"
+#include "base/dtype.h"
 
 enum kernels_reduce {
   KERNELS_SUM,

@@ -2,8 +2,8 @@
 // Here is only what the vector types of compilers have no operator for. The instructions for
 // minimum and maximum return their second operand where the two do not compare, as search_lanes.h
 // wants it; and rounding to float16 is what F16C is for.
-#include "blocks_avx2.h"
-#include "search.h"
+#include "kernels/blocks/blocks_avx2.h"
+#include "kernels/search/inside/search.h"
 
 #if defined(__x86_64__)
 #define LANES_TARGET AVX2
@@ -27,7 +27,7 @@ AVX2_INLINE lanes_f half_f(lanes_f x) {
   return _mm256_cvtph_ps(_mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
 }
 
-#include "search_lanes.h"
+#include "kernels/search/inside/search_lanes.h"
 
 SEARCH(avx2)
 #endif

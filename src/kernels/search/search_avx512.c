@@ -4,8 +4,8 @@
 //
 // Where a vector of 512 bits takes two turns of a 256-bit unit (Zen 4), k_quant, RTN and GATHER
 // gain a tenth to a fifth over AVX2, and HQQ nothing: more blocks wait for the slowest of them.
-#include "blocks_avx512.h"
-#include "search.h"
+#include "kernels/blocks/blocks_avx512.h"
+#include "kernels/search/inside/search.h"
 
 #if defined(__x86_64__)
 #define LANES_TARGET AVX512
@@ -29,7 +29,7 @@ AVX512_INLINE lanes_f half_f(lanes_f x) {
   return _mm512_cvtph_ps(_mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
 }
 
-#include "search_lanes.h"
+#include "kernels/search/inside/search_lanes.h"
 
 SEARCH(avx512)
 #endif

@@ -2,7 +2,7 @@
 // is only what the vector types of compilers have no operator for. NEON's own minimum and maximum
 // return NaN where there is one; comparing and choosing gives what search_lanes.h wants, the second
 // operand where the two do not compare.
-#include "search.h"
+#include "kernels/search/inside/search.h"
 
 #if defined(__aarch64__)
 #include <arm_neon.h>
@@ -36,7 +36,7 @@ NEON_INLINE lanes_f half_f(lanes_f x) {
   return vcvt_f32_f16(vcvt_f16_f32(x));
 }
 
-#include "search_lanes.h"
+#include "kernels/search/inside/search_lanes.h"
 
 SEARCH(neon)
 #endif

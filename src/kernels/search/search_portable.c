@@ -17,9 +17,9 @@
 //
 // This is the reference, a block at a time; search_lanes.h does the same, operation by operation,
 // for sixteen.
-#include "search.h"
+#include "kernels/search/inside/search.h"
 
-#include "float_bits.h"
+#include "kernels/float_bits.h"
 
 #include <float.h>
 #include <math.h>

@@ -1,7 +1,7 @@
 // SHA-256 on the instructions of ARMv8's cryptography extension, up to three streams side by side:
 // while one stream's four rounds wait for those before, the unit takes another's.
-#include "kernels_table.h"
-#include "sha256_rounds.h"
+#include "kernels/kernels_table.h"
+#include "kernels/sha256/inside/sha256_rounds.h"
 
 #if defined(__aarch64__)
 #include <arm_neon.h>
@@ -57,5 +57,5 @@ ARM_INLINE void side_by_side(uint32_t state[][8], const uint8_t *const at[], siz
 
 #define STREAMS_TARGET ARM
 #define STREAMS_ISA(name) name##_armv8
-#include "sha256_streams.h"
+#include "kernels/sha256/inside/sha256_streams.h"
 #endif

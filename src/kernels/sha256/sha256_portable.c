@@ -1,6 +1,6 @@
 // Room: SHA-256 as FIPS 180-4 defines it (6.2.2). One stream after the other: every variant must give the same digests.
-#include "kernels_table.h"
-#include "sha256_rounds.h"
+#include "kernels/kernels_table.h"
+#include "kernels/sha256/inside/sha256_rounds.h"
 
 static uint32_t turned(uint32_t x, unsigned n) {
   return x >> n | x << (32 - n);

@@ -11,8 +11,8 @@
 //
 // Sixteen streams in the lanes of AVX-512 without the SHA instructions were tried: a tenth more at best,
 // for five times as many streams.
-#include "kernels_table.h"
-#include "sha256_rounds.h"
+#include "kernels/kernels_table.h"
+#include "kernels/sha256/inside/sha256_rounds.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -113,5 +113,5 @@ SHANI_INLINE void side_by_side(uint32_t state[][8], const uint8_t *const at[], c
 
 #define STREAMS_TARGET SHANI
 #define STREAMS_ISA(name) name##_shani
-#include "sha256_streams.h"
+#include "kernels/sha256/inside/sha256_streams.h"
 #endif

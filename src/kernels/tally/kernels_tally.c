@@ -8,9 +8,9 @@
 // The estimate (x - first edge) * n / width is off by less than one bin, since its error is some 2^-22 of the index and there
 // are 2^20 bins at most. So looking at the edges to both sides decides: the edges alone say where x belongs. Where the
 // edges follow no formula (half precision, widths past the largest float), or are not all different, they are searched from
-#include "kernels_tally.h"
+#include "kernels/tally/kernels_tally.h"
 
-#include "kernels.h"
+#include "kernels/kernels.h"
 
 #include <assert.h>
 #include <float.h>

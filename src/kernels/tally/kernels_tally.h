@@ -7,7 +7,7 @@
 #ifndef WEIR_KERNELS_TALLY_H
 #define WEIR_KERNELS_TALLY_H
 
-#include "dtype.h"
+#include "base/dtype.h"
 
 struct kernels_extremes {
   float least, most; // least > most: no number yet

@@ -15,7 +15,7 @@
 // out between their quarters, and every line of either side is touched once and whole this way. The
 // lines two blocks on are asked for early; prefetching never faults. What does not fill a block is
 // left to squares straight from the source, and what does not fill a square to the portable code.
-#include "kernels_table.h"
+#include "kernels/kernels_table.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

@@ -8,7 +8,7 @@
 //
 // The work goes in bands of one cache line of rows, so that every line of the output is written
 // whole while it is at hand. What does not fill a square is left to the portable code.
-#include "kernels_table.h"
+#include "kernels/kernels_table.h"
 
 #if defined(__aarch64__)
 #include <arm_neon.h>

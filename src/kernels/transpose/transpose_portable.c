@@ -11,7 +11,7 @@
 //
 // Elements are moved with memcpy of a constant width: no alignment is needed and no bit is looked
 // at.
-#include "kernels_table.h"
+#include "kernels/kernels_table.h"
 
 #include <string.h>
 

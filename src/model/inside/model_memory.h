@@ -12,7 +12,7 @@
 #ifndef WEIR_MODEL_MEMORY_H
 #define WEIR_MODEL_MEMORY_H
 
-#include "model.h"
+#include "model/model.h"
 
 struct model_shortcut {
   uint32_t to, age; // holds while `age` is the memory's

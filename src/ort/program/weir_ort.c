@@ -10,8 +10,8 @@
 // It ends when the requests end. If they come by a socket, a thread waits for its other end to be closed, so that a run that
 // takes hours does not outlive who asked for it. It leaves without tidying up: memory and sessions are the system's to take
 // back, and a runtime's own destructors are one more place where it may crash.
-#include "again.h"
-#include "ort_serve.h"
+#include "base/again.h"
+#include "ort/ort_serve.h"
 
 #include <fcntl.h>
 #include <poll.h>

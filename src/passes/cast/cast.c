@@ -13,13 +13,13 @@
 //
 // Patterns of --exclude are compiled, looked for once over all names, so that one that is misspelt is
 // said, and asked for each weight.
-#include "cast.h"
+#include "passes/cast/cast.h"
 
-#include "cast_graph.h"
-#include "kit.h"
-#include "name_pattern.h"
-#include "weights.h"
-#include "targets.h"
+#include "passes/cast/inside/cast_graph.h"
+#include "passes/kit/kit.h"
+#include "passes/kit/weights.h"
+#include "passes/questions/name_pattern.h"
+#include "targets/targets.h"
 
 #include <stdlib.h>
 

@@ -12,7 +12,7 @@
 #ifndef WEIR_CAST_H
 #define WEIR_CAST_H
 
-#include "pass.h"
+#include "passes/pass.h"
 
 // Weights below this stay: up to here the bytes saved do not pay for the Cast, and a constant of
 // few elements is more often an epsilon or a bound than a weight.

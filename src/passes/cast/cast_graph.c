@@ -17,15 +17,15 @@
 // constants, whose elements are at hand, three habits are known: the lowest float32, which stands for
 // minus infinity in masks, becomes the lowest of the type; what bounds or masks saturates (cast_graph_masks.c);
 // and a number alone (an epsilon) that would become 0 becomes the least number that is not.
-#include "cast_graph.h"
-#include "cast_graph_masks.h"
-#include "cast_graph_ranges.h"
+#include "passes/cast/inside/cast_graph.h"
+#include "passes/cast/inside/cast_graph_masks.h"
+#include "passes/cast/inside/cast_graph_ranges.h"
 
-#include "kit.h"
-#include "model_calls.h"
-#include "schema.h"
-#include "tables_free.h"
-#include "weights.h"
+#include "base/tables_free.h"
+#include "model/model_calls.h"
+#include "passes/kit/kit.h"
+#include "passes/kit/weights.h"
+#include "schema/schema.h"
 
 #include <math.h>
 
@@ -97,7 +97,7 @@ static const struct {
   enum op op;
 } kept[] = {
 #define KEPT(id) {#id, OP_##id},
-#include "cast_graph_kept.def"
+#include "passes/cast/cast_graph_kept.def"
 #undef KEPT
 };
 

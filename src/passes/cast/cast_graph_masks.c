@@ -21,11 +21,11 @@
 // least two dims of more than one element, and its elements are tested while it is converted.
 //
 // -1e4 is what converters write: far enough below a logit for exp to be 0, and six of them fit.
-#include "cast_graph_masks.h"
+#include "passes/cast/inside/cast_graph_masks.h"
 
-#include "cast.h"
-#include "model_calls.h"
-#include "table.h"
+#include "base/table.h"
+#include "model/model_calls.h"
+#include "passes/cast/cast.h"
 
 #include <math.h>
 

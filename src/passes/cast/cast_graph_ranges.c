@@ -16,10 +16,10 @@
 //
 // A value without a range is taken to fit, and counted: values that calibration leaves out, and values inside functions and bodies.
 // Inputs and outputs of a body have the ranges of the inputs and outputs of its node.
-#include "cast_graph_ranges.h"
+#include "passes/cast/inside/cast_graph_ranges.h"
 
-#include "cast_graph_masks.h"
-#include "ranges.h"
+#include "passes/cast/inside/cast_graph_masks.h"
+#include "ranges/ranges.h"
 
 #include <math.h>
 

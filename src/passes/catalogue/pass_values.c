@@ -10,11 +10,11 @@
 //
 // Each value is checked alone against its row. What needs several of them, or the model, is the
 // pass's to refuse.
-#include "pass_values.h"
+#include "passes/catalogue/pass_values.h"
 
-#include "guess.h"
-#include "json.h"
-#include "passes.h"
+#include "base/guess.h"
+#include "json/json.h"
+#include "passes/catalogue/passes.h"
 
 #include <assert.h>
 #include <ctype.h>

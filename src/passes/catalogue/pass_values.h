@@ -4,7 +4,7 @@
 #ifndef WEIR_PASS_VALUES_H
 #define WEIR_PASS_VALUES_H
 
-#include "pass.h"
+#include "passes/pass.h"
 
 // One pass with what it is given. Option ids are positions in the pass's rows.
 struct pass_values {

@@ -3,9 +3,9 @@
 // A record has what every option had, not who said so. Most passes do not care; some want to know whether a value was given
 // (`struct pass_value`), and that follows from the value: one that is neither the preset nor what the pass would put in its
 // place beside the others (struct pass.instead) was given.
-#include "pass_values.h"
+#include "passes/catalogue/pass_values.h"
 
-#include "json.h"
+#include "json/json.h"
 
 struct record {
   struct pass_values *v;

@@ -7,17 +7,17 @@
 // stands for all of its passes, as the name of a set does (pass.keys); a name without a slash is a family of one pass. The passes
 // of a family need not be in one list. Names are looked up in an index, which is made with the first look-up: a user may
 // add thousands of passes, and name each. A family or a set is found by a walk over the lists.
-#include "passes.h"
+#include "passes/catalogue/passes.h"
 
-#include "guess.h"
-#include "table.h"
+#include "base/guess.h"
+#include "base/table.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 static const struct pass *const *const lists[] = {
 #define FAMILY(stem) stem##_passes,
-#include "families.def"
+#include "passes/families.def"
 #undef FAMILY
 };
 

@@ -2,7 +2,7 @@
 #ifndef WEIR_PASSES_H
 #define WEIR_PASSES_H
 
-#include "pass.h"
+#include "passes/pass.h"
 
 uint32_t passes_count(void);
 // Adds a list of passes, NULL behind the last, to those of the families, in the place of the one that was added before; NULL:

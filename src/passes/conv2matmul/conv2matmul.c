@@ -14,11 +14,11 @@
 // removed.
 //
 // strict_compat emits what onnx-conv2matmul 0.1.1 emits, name by name, and removes nothing.
-#include "conv2matmul.h"
-#include "dead_ends.h"
-#include "infer.h"
-#include "kit.h"
-#include "weights.h"
+#include "passes/conv2matmul/conv2matmul.h"
+#include "infer/infer.h"
+#include "passes/kit/dead_ends.h"
+#include "passes/kit/kit.h"
+#include "passes/kit/weights.h"
 
 #include <assert.h>
 

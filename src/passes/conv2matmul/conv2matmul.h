@@ -15,7 +15,7 @@
 #ifndef WEIR_CONV2MATMUL_H
 #define WEIR_CONV2MATMUL_H
 
-#include "pass.h"
+#include "passes/pass.h"
 
 // In the order of the words of the option.
 enum conv2matmul_form { CONV2MATMUL_FLAT, CONV2MATMUL_BATCHED, CONV2MATMUL_AUTO };

@@ -6,8 +6,8 @@
 // value, the spatial rank up to 3, and auto_pad may be anything: with a 1×1 kernel SAME_UPPER and
 // SAME_LOWER pad nothing, since ceil(in/stride) outputs need (ceil(in/stride)-1)*stride+1 <= in
 // inputs.
-#include "conv2matmul.h"
-#include "kit.h"
+#include "passes/conv2matmul/conv2matmul.h"
+#include "passes/kit/kit.h"
 
 enum { MIN_OPSET = 7 }; // Reshape takes its shape as an input from 5, Add broadcasts from 7
 

@@ -5,7 +5,7 @@
 #ifndef WEIR_CUSTOM_OPS_H
 #define WEIR_CUSTOM_OPS_H
 
-#include "pass.h"
+#include "passes/pass.h"
 
 // The domains of quantizers that no runtime has and the pass import-qonnx replaces.
 #define CUSTOM_OPS_QONNX "qonnx.custom_op.general"

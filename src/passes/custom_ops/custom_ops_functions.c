@@ -8,11 +8,11 @@
 // that opset, whatever the function says. One that needs a newer opset raises the model.
 //
 // The text is the program's own: what does not fit in it is an assertion.
-#include "custom_ops.h"
-#include "custom_ops_inside.h"
-#include "model_calls.h"
-#include "opset.h"
-#include "weights.h"
+#include "model/model_calls.h"
+#include "passes/custom_ops/custom_ops.h"
+#include "passes/custom_ops/inside/custom_ops_inside.h"
+#include "passes/kit/weights.h"
+#include "passes/opset/opset.h"
 
 #include <assert.h>
 #include <math.h>

@@ -13,7 +13,7 @@
 // Where the meaning of an operator is said by what first published it, in onnx-passes, it is kept to the order of
 // operations, so that results have the same bits. Differences: what is computed has the type of x throughout; Ulp needs no
 // loops, and is NaN of NaN.
-#include "custom_ops_inside.h"
+#include "passes/custom_ops/inside/custom_ops_inside.h"
 
 const char *const custom_ops_texts[] = {
     "Silu since 7 (x) -> y\n"

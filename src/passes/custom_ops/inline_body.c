@@ -17,10 +17,10 @@
 // Functions are looked at once, before anything changes: what cannot be copied (sparse tensors, inputs of graphs that are no
 // tensors, nodes before what makes their inputs) keeps all calls of the function. What depends on the call is asked
 // before the call goes. Graphs inside are copied before the node that they hang on, by a stack.
-#include "inline_body.h"
+#include "passes/custom_ops/inside/inline_body.h"
 
-#include "tables_free.h"
-#include "weights.h"
+#include "base/tables_free.h"
+#include "passes/kit/weights.h"
 
 enum { PREFIX_BYTES = 1024 };
 

@@ -12,12 +12,12 @@
 //
 // Bodies become part of a graph of one opset: where versions differ, the model is raised to the newest, as the pass
 // opset does. Calls in training graphs stay.
-#include "custom_ops.h"
-#include "custom_ops_inside.h"
-#include "inline_body.h"
-#include "opset.h"
-#include "schema.h"
-#include "weights.h"
+#include "passes/custom_ops/custom_ops.h"
+#include "passes/custom_ops/inside/custom_ops_inside.h"
+#include "passes/custom_ops/inside/inline_body.h"
+#include "passes/kit/weights.h"
+#include "passes/opset/opset.h"
+#include "schema/schema.h"
 
 #include <stdlib.h>
 

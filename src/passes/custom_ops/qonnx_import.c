@@ -13,12 +13,12 @@
 // data_layout are the last axis of three, as there, and else the second.
 //
 // A node that lacks an attribute without a default, or rounds as nobody knows, stays: the pass says so.
-#include "custom_ops.h"
-#include "model_calls.h"
-#include "opset.h"
-#include "quant_range.h"
+#include "model/model_calls.h"
+#include "passes/custom_ops/custom_ops.h"
+#include "passes/custom_ops/inside/quant_range.h"
+#include "passes/opset/opset.h"
 
-#include "name_filter.h"
+#include "passes/questions/name_filter.h"
 
 #include <math.h>
 

@@ -9,11 +9,11 @@
 // InlineQONNXQuant is for quantizers of values, FoldConstantQONNXQuant for those of constants: there the codes become a
 // constant of their own, a recipe over the weight that nobody reads now, and Sub and Mul stay as they are, so that what
 // follows sees whole numbers and a scale.
-#include "dead_ends.h"
-#include "opset.h"
-#include "quant_range.h"
+#include "passes/custom_ops/inside/quant_range.h"
+#include "passes/kit/dead_ends.h"
+#include "passes/opset/opset.h"
 
-#include "name_filter.h"
+#include "passes/questions/name_filter.h"
 
 enum { LEAST_OPSET = 13 };
 

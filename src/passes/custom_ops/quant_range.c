@@ -4,7 +4,7 @@
 //
 // Both are numbers where the bits are: computed step by step in the type that a node would compute in, so that they
 // are the same. Of float16 and bfloat16 only those are, whose steps are exact.
-#include "quant_range.h"
+#include "passes/custom_ops/inside/quant_range.h"
 
 #include <math.h>
 

@@ -17,10 +17,10 @@
 // known at planning: scales that are computed, a normalization in training. In a model with training
 // information all of them stay: it names the weights that it would change. Of float16 the products are looked
 // at first, since those that are out of its range would be infinities: the fold is left then.
-#include "dead_ends.h"
-#include "findings.h"
-#include "kit.h"
-#include "name_filter.h"
+#include "passes/kit/dead_ends.h"
+#include "passes/kit/kit.h"
+#include "passes/questions/findings.h"
+#include "passes/questions/name_filter.h"
 
 #include <assert.h>
 

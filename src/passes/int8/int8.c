@@ -7,10 +7,10 @@
 // Activations have a range that is known, so their parameters are numbers; those of weights are recipes, since nothing
 // is read here. Where a weight's range has a floor no format says it: it is written as arithmetic on the weight's least
 // and largest elements, in the order and the types of compute_scale_zp.
-#include "int8.h"
+#include "passes/int8/int8.h"
 
-#include "ranges.h"
-#include "recipe.h"
+#include "ranges/ranges.h"
+#include "recipe/recipe.h"
 
 #include <float.h>
 #include <math.h>

@@ -8,8 +8,8 @@
 #ifndef WEIR_INT8_H
 #define WEIR_INT8_H
 
-#include "compat.h"
-#include "kit.h"
+#include "passes/kit/kit.h"
+#include "passes/questions/compat.h"
 
 // ---- activations -------------------------------------------------------------------------------
 

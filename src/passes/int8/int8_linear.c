@@ -2,9 +2,9 @@
 //
 // Nodes are called as Neural Compressor calls them, <m>_quant_matmulintegertofloat, <m>_add, what they give after the MatMul's result. The
 // new ones stand where the Add stood, or the MatMul.
-#include "int8_linear.h"
+#include "passes/int8/int8_linear.h"
 
-#include "dead_ends.h"
+#include "passes/kit/dead_ends.h"
 
 uint32_t int8_linear_add(struct kit *k, uint32_t node, uint32_t *other) {
   const uint32_t made = kit_out(k, node, 0), add = kit_sole_user(k, made);

@@ -7,7 +7,7 @@
 #ifndef WEIR_INT8_LINEAR_H
 #define WEIR_INT8_LINEAR_H
 
-#include "int8.h"
+#include "passes/int8/int8.h"
 
 struct int8_linear {
   uint32_t node, add, bias; // MatMul and Add; what is added: a value

@@ -3,7 +3,7 @@
 //   x [N,C,H,W] ── Transpose(0,2,3,1) ── Reshape ─▶ t [N·H·W,C]          channels of t: those of x along axis 1
 //
 // A Reshape keeps an axis whole where one of the same length has as many elements before it, or after it, as that has.
-#include "int8.h"
+#include "passes/int8/int8.h"
 
 static bool from_front(struct kit *k, uint32_t value, int64_t *axis) {
   uint32_t rank;

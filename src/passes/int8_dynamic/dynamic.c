@@ -15,11 +15,11 @@
 //
 // Of the pass' versions: DynamicQuantizeLinear came with opset 11, to which a model is raised where it wants one, or wants a Cast and
 // has an opset before 6.
-#include "dynamic.h"
-#include "dead_ends.h"
-#include "opset.h"
-#include "tables_free.h"
-#include "weights.h"
+#include "passes/int8_dynamic/inside/dynamic.h"
+#include "base/tables_free.h"
+#include "passes/kit/dead_ends.h"
+#include "passes/kit/weights.h"
+#include "passes/opset/opset.h"
 
 // From CAST_OPSET on a Cast names its type by number.
 enum { LEAST_OPSET = 11, CAST_OPSET = 6 };

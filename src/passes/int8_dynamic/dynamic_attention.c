@@ -4,8 +4,8 @@
 //   five tables ─▶ uint8, a scale and a zero point each ─▶ QEmbedLayerNormalization
 //
 // What the quantized operators have no input or attribute for stays (quantize_dynamic drops position ids and biases of scores).
-#include "dynamic.h"
-#include "dead_ends.h"
+#include "passes/int8_dynamic/inside/dynamic.h"
+#include "passes/kit/dead_ends.h"
 
 static bool is_left(struct dynamic *d, uint32_t node, uint32_t from) {
   return kit_n_in(&d->k, node) <= from;

@@ -8,8 +8,8 @@
 //
 // Measured are codes of FORMAT_QDQ, for which there are figures without a run: those that are written (FORMAT_LINEAR) differ from
 // them by less than 0.1 dB, since their int8 leaves -128 out.
-#include "dynamic.h"
-#include "measured.h"
+#include "passes/int8_dynamic/inside/dynamic.h"
+#include "passes/questions/measured.h"
 
 // Of squared errors: 1 dB.
 static const double worth_it = 0.79432823472428150207;

@@ -6,9 +6,9 @@
 //
 // A value whose codes are known is not quantized again: MatMulInteger reads y_quantized with the scale of E. With the
 // fused form nothing does, since its operators take floats.
-#include "dynamic.h"
-#include "dead_ends.h"
-#include "weights.h"
+#include "passes/int8_dynamic/inside/dynamic.h"
+#include "passes/kit/dead_ends.h"
+#include "passes/kit/weights.h"
 
 // ---- names -------------------------------------------------------------------------------------
 

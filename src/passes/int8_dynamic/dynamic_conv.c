@@ -6,8 +6,8 @@
 // into what comes out. quantize_dynamic has one scale for all, and takes filters that are computed too. On x86 ConvInteger
 // is several times slower than Conv in float32, and a depthwise one gains nothing: Conv is quantized where --op-types asks for it,
 // and depthwise ones are not (with --compat all are).
-#include "dynamic.h"
-#include "dead_ends.h"
+#include "passes/int8_dynamic/inside/dynamic.h"
+#include "passes/kit/dead_ends.h"
 
 static bool is_depthwise(const struct dynamic *d, const struct dynamic_site *s, int64_t groups) {
   return groups > 1 && dynamic_weights_dim(d, &s->weights[0], 1) == 1;

@@ -4,8 +4,8 @@
 //
 // The operator knows no batches in front (layout=1), and is for float32 alone. quantize_dynamic drops the one without a
 // word; both stay unchanged here.
-#include "dynamic.h"
-#include "dead_ends.h"
+#include "passes/int8_dynamic/inside/dynamic.h"
+#include "passes/kit/dead_ends.h"
 
 const char *dynamic_lstm_match(struct dynamic *d, struct dynamic_site *s) {
   struct kit *k = &d->k;

@@ -9,8 +9,8 @@
 //
 // Gemm with alpha = beta = 1 and no transA is MatMul and Add: <node>_MatMul, <node>_Add. quantize_dynamic makes all of
 // them so, before it looks at names, and those that it does not quantize stay that.
-#include "dynamic.h"
-#include "dead_ends.h"
+#include "passes/int8_dynamic/inside/dynamic.h"
+#include "passes/kit/dead_ends.h"
 
 // ---- which -------------------------------------------------------------------------------------
 

@@ -1,6 +1,6 @@
 // The pass dynamic as the catalogue has it: its row and its options.
-#include "dynamic.h"
-#include "targets.h"
+#include "passes/int8_dynamic/inside/dynamic.h"
+#include "targets/targets.h"
 
 #include <strings.h>
 

@@ -7,9 +7,9 @@
 // quantize_dynamic keeps one form for each name, and transposes its bytes where an operator wants that: two
 // operators that want different layouts then read each other's. With --compat the first form is taken by later
 // nodes too where it means the same to them.
-#include "dynamic.h"
-#include "int8.h"
-#include "weights.h"
+#include "passes/int8/int8.h"
+#include "passes/int8_dynamic/inside/dynamic.h"
+#include "passes/kit/weights.h"
 
 // ---- the constant ------------------------------------------------------------------------------
 

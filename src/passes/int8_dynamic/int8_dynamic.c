@@ -3,9 +3,9 @@
 //   quantize_dynamic(EnableSubgraph, DefaultTensorType)  ─▶  Cast without `to`: float32  ─▶  declared types in between go
 //
 // Without compat it is the pass `dynamic` with its own choices, and nothing else is touched.
-#include "int8_dynamic.h"
+#include "passes/int8_dynamic/int8_dynamic.h"
 
-#include "dynamic.h"
+#include "passes/int8_dynamic/inside/dynamic.h"
 
 static void type_casts(struct kit *k) {
   struct kit_attr to;

@@ -4,9 +4,9 @@
 #ifndef WEIR_INT8_DYNAMIC_H
 #define WEIR_INT8_DYNAMIC_H
 
-#include "compat.h"
-#include "name_pattern.h"
-#include "pass.h"
+#include "passes/pass.h"
+#include "passes/questions/compat.h"
+#include "passes/questions/name_pattern.h"
 
 struct int8_dynamic_asked {
   // As onnxruntime's quantize_dynamic with EnableSubgraph; else as `weir dynamic` alone.

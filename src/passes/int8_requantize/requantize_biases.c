@@ -10,9 +10,9 @@
 // (bias_range).
 //
 // Before anything is changed everything is asked: what is left is as it was.
-#include "int8_linear.h"
-#include "requantize.h"
-#include "requantize_look.h"
+#include "passes/int8/int8_linear.h"
+#include "passes/int8_requantize/inside/requantize.h"
+#include "passes/int8_requantize/inside/requantize_look.h"
 
 enum { MATMUL_INTEGER_OPSET = 10 };
 

@@ -17,11 +17,11 @@
 //   w_quantized ─▶ DequantizeLinear ─▶ Transpose ─▶ MatMul          w_quantized, transposed ─▶ DequantizeLinear ─▶ MatMul
 //
 // Activations are left: their QuantizeLinear is part of the form.
-#include "requantize.h"
+#include "passes/int8_requantize/inside/requantize.h"
 
-#include "dead_ends.h"
-#include "requantize_forms.h"
-#include "weights.h"
+#include "passes/int8_requantize/inside/requantize_forms.h"
+#include "passes/kit/dead_ends.h"
+#include "passes/kit/weights.h"
 
 // ---- constants in the wide sense ---------------------------------------------------------------
 

@@ -1,5 +1,5 @@
 // The table of operators, and how parameters of codes are read (requantize_forms.h).
-#include "requantize_forms.h"
+#include "passes/int8_requantize/inside/requantize_forms.h"
 
 #include <math.h>
 

@@ -1,5 +1,5 @@
 // What operators on codes want of those that they stand for: types, where the channels of weights lie, and biases that fit int32.
-#include "requantize_look.h"
+#include "passes/int8_requantize/inside/requantize_look.h"
 
 #include <math.h>
 

@@ -1,7 +1,7 @@
 // requantize: the pass, its options, and the order of its parts (requantize.h).
-#include "requantize.h"
+#include "passes/int8_requantize/inside/requantize.h"
 
-#include "opset.h"
+#include "passes/opset/opset.h"
 
 uint32_t requantize_nodes(struct kit *k, struct arena *a, uint32_t **nodes) {
   struct arena of_graph = {0};

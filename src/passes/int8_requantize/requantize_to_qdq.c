@@ -7,8 +7,8 @@
 // Codes, scales and zero points are those of the operator; of the bias they are the product of the scales of x and w, a new
 // constant. Codes that several operators take have one DQ in a graph. What moves elements becomes float where its codes come
 // from a QuantizeLinear, of a model or of this pass: then it is known what they mean.
-#include "requantize.h"
-#include "requantize_forms.h"
+#include "passes/int8_requantize/inside/requantize.h"
+#include "passes/int8_requantize/inside/requantize_forms.h"
 
 enum { MOST_IN = 8, SHARED_MOST = 64 };
 

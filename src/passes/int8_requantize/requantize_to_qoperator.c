@@ -12,8 +12,8 @@
 // Without Q, a MatMul becomes MatMulIntegerToFloat, and a Gemm a QGemm whose result is float.
 //
 // A DQ goes where nothing else uses it. Where it says of an operator what keeps it, it has changed nothing.
-#include "requantize.h"
-#include "requantize_look.h"
+#include "passes/int8_requantize/inside/requantize.h"
+#include "passes/int8_requantize/inside/requantize_look.h"
 
 #include <math.h>
 

@@ -8,9 +8,9 @@
 //
 // All scales are made before anything changes, since a weight may be that of one site and make the value of another. Weights
 // are recipes, rows of the weight that was times s: none is read here.
-#include "smooth.h"
+#include "passes/int8_smooth/inside/smooth.h"
 
-#include "weights.h"
+#include "passes/kit/weights.h"
 
 #include <math.h>
 #include <stdlib.h>

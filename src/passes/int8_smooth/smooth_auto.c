@@ -11,9 +11,9 @@
 // R and the three sums are recipes with one element each, and the stage that finds the least element of recipes gives them:
 // weights are read for it, a part at a time, and no sample is run. The question is text, with the statistics in it again and
 // again: there they have a byte a channel, sixteenths of an octave below the largest, which is as exact as the rest is.
-#include "smooth.h"
+#include "passes/int8_smooth/inside/smooth.h"
 
-#include "findings.h"
+#include "passes/questions/findings.h"
 
 #include <math.h>
 

@@ -9,7 +9,7 @@
 //
 // Values that come out divided are other values, and not what RANGES saw: they get other names, so that nobody takes its ranges
 // for theirs (with --compat, as there, the old ones).
-#include "smooth.h"
+#include "passes/int8_smooth/inside/smooth.h"
 
 enum { MOST_LINKS = 8, MOST_CHANGES = 2 * MOST_LINKS, BY_CHANNEL_OPSET = 9 };
 

@@ -9,8 +9,8 @@
 //
 // Statistics are of values by name. Behind a Transpose, Reshape and their kin, which a pass before may have made, they are
 // those of what these were given (int8_moved_from).
-#include "int8.h"
-#include "smooth.h"
+#include "passes/int8/int8.h"
+#include "passes/int8_smooth/inside/smooth.h"
 
 #include <math.h>
 

@@ -8,14 +8,14 @@
 //   nodes      static_put.c, or the form of operators on codes, or one of three recipes for biases
 //
 // Only the main graph is quantized: what bodies compute was never seen by calibration.
-#include "static.h"
+#include "passes/int8_static/inside/static.h"
 
-#include "dead_ends.h"
-#include "infer.h"
-#include "opset.h"
-#include "ranges.h"
-#include "tables_free.h"
-#include "weights.h"
+#include "base/tables_free.h"
+#include "infer/infer.h"
+#include "passes/kit/dead_ends.h"
+#include "passes/kit/weights.h"
+#include "passes/opset/opset.h"
+#include "ranges/ranges.h"
 
 #include <stdio.h>
 

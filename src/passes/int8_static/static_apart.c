@@ -11,9 +11,9 @@
 // Which scales are nearly the same is asked by rounds. In each, the one that grows least of those that are left leads a group, and all
 // whose scales are within an eighth of its own, in every channel, join it. The last group takes all that are left, so there are few copies and few
 // rounds, however many nodes there are: a bias that wants room is large beside the products, so codes that are lost there are seen least.
-#include "static_apart.h"
+#include "passes/int8_static/inside/static_apart.h"
 
-#include "findings.h"
+#include "passes/questions/findings.h"
 
 #include <stdlib.h>
 

@@ -8,11 +8,11 @@
 //
 // Where such a scale is so small that a code would overflow int32, the weight's scale is enlarged beforehand; of a stored weight that
 // other nodes take too, that of a copy (static_apart.c). Biases whose shape does not go with the scales stay floats.
-#include "static_apart.h"
-#include "static_put.h"
+#include "passes/int8_static/inside/static_apart.h"
+#include "passes/int8_static/inside/static_put.h"
 
-#include "dead_ends.h"
-#include "weights.h"
+#include "passes/kit/dead_ends.h"
+#include "passes/kit/weights.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -6,9 +6,9 @@
 //   b_quantized ─▶ DQ(x_scale · w_scale, float32) ─▶ Cast(float16) ─▶ b ─▶ node
 //
 // Whether it is well follows from the elements of the bias and of its weight, so a stage finds it out.
-#include "static_put.h"
+#include "passes/int8_static/inside/static_put.h"
 
-#include "findings.h"
+#include "passes/questions/findings.h"
 
 #include <float.h>
 #include <math.h>

@@ -18,7 +18,7 @@
 // ONNX Runtime moves a QuantizeLinear before what only passes its input on, drops a Relu before it, and takes a Dropout, a product with 1
 // and the like away (static_vanishes): what stands after a value that must not be quantized for the first reason stays float too, up to a
 // node that computes. Behind a mask so do sums, and what multiplies it by a number, whether samples had anything to mask or not.
-#include "static.h"
+#include "passes/int8_static/inside/static.h"
 
 #include <math.h>
 

@@ -11,7 +11,7 @@
 //   biases       belong to a node, not to a name: each node has its own
 //   constants    in any place (not with compat): an initializer, a Constant, through Identity
 //   MatMul       a scale a column for matrices; one for vectors and batches, whose axis 1 is no column
-#include "static.h"
+#include "passes/int8_static/inside/static.h"
 
 #include <assert.h>
 #include <math.h>

@@ -17,7 +17,7 @@
 //   DQ ─▶ Reshape ─▶ t ─▶ If { Relu(t) }
 //
 // Such nodes take the value before its Q as well; of operators on codes, who makes it stays float (not with compat).
-#include "static.h"
+#include "passes/int8_static/inside/static.h"
 
 bool static_moves(const struct static_run *s, uint32_t node) {
   const struct static_op *op = static_op_named(model_name(s->k.m, s->k.m->nodes[node].op_type));

@@ -2,15 +2,15 @@
 //
 // A node is asked for by its operator (--op-types) and by its name (--exclude, --include); operators without a row in static_ops.def are
 // quantized with parameters of their own. Of quantize_static (compat) constants are initializers alone.
-#include "static.h"
+#include "passes/int8_static/inside/static.h"
 
-#include "schema.h"
+#include "schema/schema.h"
 
 // ---- operators -----------------------------------------------------------------------------------
 
 static const struct static_op ops[] = {
 #define STATIC_OP(name, qdq, qop, by_default) {name, STATIC_Q_##qdq, STATIC_O_##qop, by_default},
-#include "static_ops.def"
+#include "passes/int8_static/inside/static_ops.def"
 #undef STATIC_OP
 };
 static const struct static_op own = {"", STATIC_Q_OWN, STATIC_O_FLOAT, false};

@@ -7,9 +7,9 @@
 //
 // All of it is checked before anything is changed (the existing tool looks at the first name only), and a mistake is reported with
 // the file and the line. Lines are found in the text again, since the reader of JSON keeps none.
-#include "static.h"
+#include "passes/int8_static/inside/static.h"
 
-#include "json.h"
+#include "json/json.h"
 
 #include <math.h>
 #include <stdarg.h>

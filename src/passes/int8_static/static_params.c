@@ -5,9 +5,9 @@
 //
 // A constant that is no weight (an operand of an Add) has the type of activations, and one scale. A scale a channel
 // goes with symmetry, since operators on codes want one zero point for all channels; so do the defaults of signed types.
-#include "static.h"
+#include "passes/int8_static/inside/static.h"
 
-#include "ranges.h"
+#include "ranges/ranges.h"
 
 #include <math.h>
 

@@ -1,5 +1,5 @@
 // The pass static as the catalogue has it: its row and its options. static.c does the work.
-#include "static.h"
+#include "passes/int8_static/inside/static.h"
 
 #include <math.h>
 #include <stdlib.h>

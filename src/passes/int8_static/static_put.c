@@ -10,11 +10,11 @@
 // First those with parameters of their own, then those that share, as often as it takes until no provider is left out,
 // then biases, whose scales are products of those that were written. Bodies of If and Loop see what they saw.
 // Nodes stand right after what makes their value; DQ of weights right before the first who uses them.
-#include "ranges.h"
-#include "static_put.h"
+#include "passes/int8_static/inside/static_put.h"
+#include "ranges/ranges.h"
 
-#include "dead_ends.h"
-#include "weights.h"
+#include "passes/kit/dead_ends.h"
+#include "passes/kit/weights.h"
 
 #include <assert.h>
 

@@ -8,11 +8,11 @@
 //
 // A constant that is wanted as floats too stays. (compat: for those who come after the first that took its codes, a DQ takes
 // its name.)
-#include "static_qoperator.h"
+#include "passes/int8_static/inside/static_qoperator.h"
 
-#include "dead_ends.h"
-#include "tables_free.h"
-#include "weights.h"
+#include "base/tables_free.h"
+#include "passes/kit/dead_ends.h"
+#include "passes/kit/weights.h"
 
 // ---- the walk ----------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@
 //
 // The existing tool knows a constant by its name alone: it has the form that the first operator wanted, whatever the next one
 // wants. So it is here with compat.
-#include "static_qoperator.h"
+#include "passes/int8_static/inside/static_qoperator.h"
 
 // ---- what is held ------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@
 //   MatMul       a scale a column for matrices, one for vectors and batches
 //   Where        stays float with DQ before it, unless it is forced
 //   Resize       cubic stays float: codes do not say where it goes beyond the elements
-#include "static_qoperator.h"
+#include "passes/int8_static/inside/static_qoperator.h"
 
 #include <math.h>
 

@@ -10,8 +10,8 @@
 // other zero point: the codes come nearer to it. A weight that other nodes take too is copied where the room would take their codes
 // (static_apart.c). (compat: the existing tool does this for the second at once, and leaves the codes of
 // the first bias; here this is done where there are more of them.)
-#include "static_apart.h"
-#include "static_qoperator.h"
+#include "passes/int8_static/inside/static_apart.h"
+#include "passes/int8_static/inside/static_qoperator.h"
 
 void static_qoperator_note_biased(struct static_qoperator_run *q, const struct static_held *x,
                                   const struct static_held *w,

@@ -6,10 +6,10 @@
 // What has no range since nobody was to look at it stays float: values that 'weir calibrate' was told to leave out (--exclude,
 // --skip-infinite), all but those of --override where there are no RANGES, and what nodes make of constants alone, which it does not look at
 // where it knows that.
-#include "static.h"
+#include "passes/int8_static/inside/static.h"
 
-#include "json.h"
-#include "ranges.h"
+#include "json/json.h"
+#include "ranges/ranges.h"
 
 #include <fnmatch.h>
 #include <math.h>

@@ -9,7 +9,7 @@
 // it: codes, scales and zero points are those of the DequantizeLinear nodes before the MatMul, which go where nobody else
 // uses them. A bias is the constant operand of the Add, whatever it is called. The last recipe takes the Add's own range, not the
 // MatMul's. Models are valid: com.microsoft is imported, nodes are in order. The nodes are written by int8_linear.c, for requantize too.
-#include "static_put.h"
+#include "passes/int8_static/inside/static_put.h"
 
 // Is there an Add of a constant along the last axis after it, and nothing else?
 static bool find_bias(struct static_run *s, uint32_t node, struct int8_linear *out) {

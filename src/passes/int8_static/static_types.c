@@ -10,10 +10,10 @@
 //
 // What the types are is not asked here: weir's own inference knows at least as much. Nor are shapes, of which onnx's may find that they
 // do not fit: such models run nowhere.
-#include "static.h"
+#include "passes/int8_static/inside/static.h"
 
-#include "model_calls.h"
-#include "schema.h"
+#include "model/model_calls.h"
+#include "schema/schema.h"
 
 // Nodes of functions that are visited, and more for each node of the model; after that all types are taken as known.
 enum { VISITS = 1 << 18, VISITS_EACH = 16 };
@@ -32,7 +32,7 @@ struct asks {
 static const struct asks asks[] = {
 #define ASKS(domain, op, since, until, output, inputs, instead)                                    \
   {domain, op, since, until, output, inputs, instead},
-#include "static_types.def"
+#include "passes/int8_static/inside/static_types.def"
 #undef ASKS
 };
 

@@ -13,10 +13,10 @@
 // there, or else the constant that is stored in fewer bits, and a Cast.
 //
 // (compat: constants are initializers alone, and the rest activations, as the existing tool has it.)
-#include "static.h"
+#include "passes/int8_static/inside/static.h"
 
-#include "dead_ends.h"
-#include "weights.h"
+#include "passes/kit/dead_ends.h"
+#include "passes/kit/weights.h"
 
 struct bringing {
   struct static_run *s;

@@ -8,9 +8,9 @@
 // stays its affair. So do initializers that somebody outside may mean: those that callers may give,
 // and in a model with training information all of the main graph, since its bindings name them. A
 // sparse one is removed by no edit.
-#include "dead_ends.h"
+#include "passes/kit/dead_ends.h"
 
-#include "weights.h"
+#include "passes/kit/weights.h"
 
 static bool is_simple(const struct model *m, uint32_t node) {
   return m->nodes[node].n_out == 1 &&

@@ -2,7 +2,7 @@
 #ifndef WEIR_DEAD_ENDS_H
 #define WEIR_DEAD_ENDS_H
 
-#include "edit.h"
+#include "edit/edit.h"
 
 // Removes what made a value that nothing uses any more: an initializer (below IR version 4 with the
 // graph input of its name), a Constant, or nodes that weights come through (weights.h) and, before

@@ -4,10 +4,10 @@
 // the run but what was noted of types, if env has a table for that. Tables that are as long as the
 // model are made when they are first needed: a pass that asks nothing of the order, say, pays
 // nothing for it.
-#include "kit_inside.h"
+#include "passes/kit/inside/kit_inside.h"
 
-#include "tables_free.h"
-#include "weights.h"
+#include "base/tables_free.h"
+#include "passes/kit/weights.h"
 
 static struct kit_inside *new_inside(struct kit *k) {
   struct arena arena = {0};

@@ -28,12 +28,12 @@
 #ifndef WEIR_KIT_H
 #define WEIR_KIT_H
 
-#include "kit_names.h"
-#include "kit_ops.h"
-#include "infer.h"
-#include "model_types.h"
-#include "name_filter.h"
-#include "pass.h"
+#include "infer/infer.h"
+#include "model/model_types.h"
+#include "passes/kit/kit_names.h"
+#include "passes/kit/kit_ops.h"
+#include "passes/pass.h"
+#include "passes/questions/name_filter.h"
 
 struct kit {
   struct pass_env *env;

@@ -7,9 +7,9 @@
 // The table of operators has the defaults (schema.h). Two nodes have the same
 // attributes if they mean the same; an attribute that says its default is as if absent. A reference
 // to an attribute of the function around has no value here, and nothing is known of it.
-#include "kit_inside.h"
+#include "passes/kit/inside/kit_inside.h"
 
-#include "schema.h"
+#include "schema/schema.h"
 
 // The row of the attribute that holds for the node, or NULL.
 static const struct schema_attribute *attribute_of(struct kit *k, uint32_t node, struct span name) {

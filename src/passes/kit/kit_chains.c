@@ -11,7 +11,7 @@
 // a question; beyond, nothing is known. What was found stays found: a value means what it means
 // whatever edits do. What was not found is looked for again once the model or the types have
 // changed.
-#include "kit_inside.h"
+#include "passes/kit/inside/kit_inside.h"
 
 enum { RANK = 4, DEPTH = 64, STEPS = 512, OPERANDS = 64 };
 

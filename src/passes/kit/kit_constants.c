@@ -8,9 +8,9 @@
 //
 // A vector that was read decided something, so the edit log says which and what was in it
 // (edit_look). A tensor that cannot be read counts as not known, and the kit remembers why.
-#include "kit_inside.h"
+#include "passes/kit/inside/kit_inside.h"
 
-#include "digest.h"
+#include "base/digest.h"
 
 bool kit_constant(const struct kit *k, uint32_t value, uint32_t *tensor) {
   struct model_constant c;

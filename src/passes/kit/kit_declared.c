@@ -7,8 +7,8 @@
 // write. Where the rank is right, dims that are right keep their spelling. A dim that is an expression of names is declared as
 // that expression. A dim that is a number, or that has no name, becomes undeclared: other checkers may compute another number
 // (a Resize by 2.6, rounded down). A value in a function may have other dims in each call, so its declaration is removed.
-#include "infer.h"
-#include "kit.h"
+#include "infer/infer.h"
+#include "passes/kit/kit.h"
 
 enum { RANK = 64 }; // inference infers no more dims
 

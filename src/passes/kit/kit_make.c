@@ -11,10 +11,10 @@
 // Names are made of the node's, plus the operator: conv_MatMul. A node that was itself made here is
 // not a stem as it stands: of conv_MatMul a Transpose is conv_Transpose, and names do not grow
 // however often rules rewrite each other's results.
-#include "kit_inside.h"
+#include "passes/kit/inside/kit_inside.h"
 
-#include "dead_ends.h"
-#include "weights.h"
+#include "passes/kit/dead_ends.h"
+#include "passes/kit/weights.h"
 
 #include <assert.h>
 

@@ -7,9 +7,9 @@
 //
 // All three are hash tables, open addressing, at most half full. Texts are kept in the giver's
 // arena. Numbers only go up: what was given and not used leaves a gap, and that is all.
-#include "kit_names.h"
+#include "passes/kit/kit_names.h"
 
-#include "tables_free.h"
+#include "base/tables_free.h"
 
 struct kit_names_tried {
   struct span text;

@@ -10,7 +10,7 @@
 #ifndef WEIR_KIT_NAMES_H
 #define WEIR_KIT_NAMES_H
 
-#include "model.h"
+#include "model/model.h"
 
 enum kit_space {
   KIT_EVERYWHERE, // no name of any kind in the model: the strictest, and free of thoughts of scope

@@ -8,7 +8,7 @@
 //   float16       5        10
 //   bfloat16      8         7
 //   float32       8        23
-#include "kit_inside.h"
+#include "passes/kit/inside/kit_inside.h"
 
 #include <math.h>
 

@@ -11,9 +11,9 @@
 // meaning is published with their names: a model that has them brings their bodies, which may be written in several ways.
 // One with other inputs, outputs or attributes than the operator's is a function of the model's own. Nor is a node with more
 // inputs than its operator has in any version: what passes gather of a node's inputs has the operator's bounds.
-#include "kit_inside.h"
+#include "passes/kit/inside/kit_inside.h"
 
-#include "schema.h"
+#include "schema/schema.h"
 
 #include <assert.h>
 

@@ -2,7 +2,7 @@
 #ifndef WEIR_KIT_OPS_H
 #define WEIR_KIT_OPS_H
 
-#include "span.h"
+#include "base/span.h"
 
 // OP_Add, OP_MatMul, … of ONNX; OP_ms_MatMulNBits, … of com.microsoft; OP_ops_Silu, … of
 // onnx_passes.ops. OP_NONE: an operator without a row, or of another domain.

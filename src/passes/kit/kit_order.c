@@ -13,7 +13,7 @@
 // what stands before another here never needs it, and anew after each node that came: NUMBERED_MOST times and no more. After that
 // a node without a number stands before nothing, which a warning says: passes leave what wants more as it is. kit_running takes
 // no part in this count.
-#include "kit_inside.h"
+#include "passes/kit/inside/kit_inside.h"
 
 static const uint64_t STRIDE = UINT64_C(1) << 40, STEP = UINT64_C(1) << 20;
 

@@ -4,7 +4,7 @@
 // weight that the report is about. Positions are counted once, when one is first asked for: nodes
 // were numbered in the order of the file, so those of a graph stand in order. A node that an edit
 // made has none.
-#include "kit_inside.h"
+#include "passes/kit/inside/kit_inside.h"
 
 static uint32_t source_index(struct kit *k, uint32_t node) {
   struct kit_inside *in = k->in;

@@ -3,7 +3,7 @@
 //
 // Questions infer nothing: each looks at one value and its producer only. Inference (kit_infer) fills the
 // side table, and then they are answered by it.
-#include "kit_inside.h"
+#include "passes/kit/inside/kit_inside.h"
 
 static void of_operator(struct kit *k, uint32_t value, struct model_type *out) {
   const uint32_t node = kit_maker(k, value);

@@ -3,7 +3,7 @@
 //
 // A walk keeps the slot behind the one at hand, so that this one may be changed. Counts stop at
 // their limit: whether a value has one use or a million is asked in the same time.
-#include "kit_inside.h"
+#include "passes/kit/inside/kit_inside.h"
 
 struct kit_use kit_uses(const struct kit *k, uint32_t value) {
   const uint32_t first = value == NO_ID ? NO_ID : k->m->values[value].first_use;

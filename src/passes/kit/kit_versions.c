@@ -8,10 +8,10 @@
 // checker want operators of one version in both.
 //
 // Other domains have one version at a time; importing them changes nothing for the nodes there are.
-#include "kit_inside.h"
+#include "passes/kit/inside/kit_inside.h"
 
-#include "schema.h"
-#include "weights.h"
+#include "passes/kit/weights.h"
+#include "schema/schema.h"
 
 int64_t kit_opset(const struct kit *k, uint32_t graph) {
   return model_opset_version(k->m, graph, span_str(""));

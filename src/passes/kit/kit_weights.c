@@ -9,9 +9,9 @@
 // Only nodes that move or convert elements count. Arithmetic is left alone: a recipe that computed a weight anew for each of its
 // ranges would cost more than the weight, and optimize/constants folds what is worth it. Integers are left too: they are codes, and
 // what converts them belongs to a quantized weight.
-#include "kit_inside.h"
+#include "passes/kit/inside/kit_inside.h"
 
-#include "weights.h"
+#include "passes/kit/weights.h"
 
 #include <string.h>
 

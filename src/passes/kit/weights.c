@@ -13,9 +13,9 @@
 //
 // An initializer is at hand before the first node; a Constant is replaced in its own place. When
 // the Constant that goes is the `first` of its graph, the node behind it becomes that.
-#include "weights.h"
+#include "passes/kit/weights.h"
 
-#include "kit_inside.h"
+#include "passes/kit/inside/kit_inside.h"
 
 #include <assert.h>
 

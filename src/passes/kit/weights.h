@@ -3,7 +3,7 @@
 #ifndef WEIR_WEIGHTS_H
 #define WEIR_WEIGHTS_H
 
-#include "pass.h"
+#include "passes/pass.h"
 
 struct kit;
 struct name_patterns;

@@ -1,7 +1,7 @@
 // Which weights --exclude of a pass over all weights means.
-#include "kit.h"
-#include "name_pattern.h"
-#include "weights.h"
+#include "passes/kit/kit.h"
+#include "passes/kit/weights.h"
+#include "passes/questions/name_pattern.h"
 
 static bool name_matches(const struct name_pattern *p, const char *name) {
   return *name && name_pattern_matches(p, name);

@@ -5,11 +5,11 @@
 // A constant does if a node takes it where sizes stand (weights_sizes.def), or if it has few elements and what is
 // computed with it, element by element or as a product of matrices, comes there or where only integers stand. No more uses of
 // that are looked at than STEPS.
-#include "weights.h"
+#include "passes/kit/weights.h"
 
-#include "kit_inside.h"
+#include "passes/kit/inside/kit_inside.h"
 
-#include "schema.h"
+#include "schema/schema.h"
 
 enum { FEW = 64, STEPS = 256 };
 
@@ -18,7 +18,7 @@ static const struct {
   uint32_t first, last;
 } slots[] = {
 #define SIZES(op, first, last) {OP_##op, first, last},
-#include "weights_sizes.def"
+#include "passes/kit/weights_sizes.def"
 #undef SIZES
 };
 

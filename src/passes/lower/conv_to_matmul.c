@@ -10,9 +10,9 @@
 // of others, Transpose, Reshape and Split. What nothing uses any longer goes.
 //
 // The batch may be of any size; what the index is made of, channels and spatial dims, must be known.
-#include "dead_ends.h"
-#include "lower.h"
-#include "lower_window.h"
+#include "passes/kit/dead_ends.h"
+#include "passes/lower/inside/lower.h"
+#include "passes/lower/inside/lower_window.h"
 
 struct conv {
   struct lower_window w;

@@ -6,8 +6,8 @@
 // LayoutConverter (of onnx_passes.ops) is a Transpose that says what its axes mean. The pair changes nothing; the
 // Transpose can now move through the graph, and absorb-layouts merges what arrives at a converter with it. Names of
 // inputs and outputs stay. Initializers that are inputs too are not counted as inputs, and keep what they are.
-#include "kit.h"
-#include "lower.h"
+#include "passes/kit/kit.h"
+#include "passes/lower/inside/lower.h"
 
 enum { MOST_AXES = 32 };
 

@@ -11,9 +11,9 @@
 //
 // The index is a sum over axes, written as a sum of small constants that broadcast: an axis of 256 elements and less is
 // a list, a longer one the sum of its digits. Whatever its size, it is computed while it is written.
-#include "lower_window.h"
+#include "passes/lower/inside/lower_window.h"
 
-#include "size_words.h"
+#include "base/size_words.h"
 
 #include <math.h>
 

@@ -10,8 +10,8 @@
 // (K… is one axis after the Reshape.) `count` is how many elements each place of the window has, those of pads only with
 // count_include_pad: a product of one factor for each axis, and as the window runs evenly but at the borders, each is
 // a few runs of equal numbers. A place that has none stays with the pooling, since runtimes disagree on it.
-#include "lower.h"
-#include "lower_window.h"
+#include "passes/lower/inside/lower.h"
+#include "passes/lower/inside/lower_window.h"
 
 #include <math.h>
 

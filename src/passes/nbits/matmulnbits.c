@@ -8,9 +8,9 @@
 //
 // All decisions fall before the first edit, so that a refusal leaves the model as it was. A weight
 // goes with the last node that uses it.
-#include "matmulnbits.h"
-#include "nbits.h"
-#include "weights.h"
+#include "passes/nbits/matmulnbits.h"
+#include "passes/kit/weights.h"
+#include "passes/nbits/inside/nbits.h"
 
 struct list {
   TABLE(struct nbits_site, sites);

@@ -12,10 +12,10 @@
 #ifndef WEIR_MATMULNBITS_H
 #define WEIR_MATMULNBITS_H
 
-#include "size_budget.h"
-#include "pass.h"
-#include "targets.h"
-#include "name_filter.h"
+#include "passes/nbits/size_budget.h"
+#include "passes/pass.h"
+#include "passes/questions/name_filter.h"
+#include "targets/targets.h"
 
 enum matmulnbits_algorithm {
   MATMULNBITS_DEFAULT,

@@ -14,12 +14,12 @@
 // Values are found by their names at this point of the pipeline; those that a pass before put behind a Reshape or its kin by what
 // that was given, whose rows have the same elements. All weights have theirs, or nothing is edited: a
 // weight that was rounded because nobody looked at its value is not what was asked for.
-#include "nbits.h"
+#include "passes/nbits/inside/nbits.h"
 
-#include "second_moments.h"
-#include "int8.h"
-#include "ranges.h"
-#include "weighings.h"
+#include "passes/int8/int8.h"
+#include "passes/questions/weighings.h"
+#include "ranges/ranges.h"
+#include "tensor_stats/second_moments.h"
 
 struct finding {
   struct nbits_work *w;

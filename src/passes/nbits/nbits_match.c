@@ -9,8 +9,8 @@
 // initializer or a Constant node, of any enclosing graph, behind Identity nodes, and behind
 // Transposes of a matrix: MatMul(x, Transpose(E)) is quantized straight from E. Behind others that move or convert it, such as the
 // Cast of what is stored in float16, it is what they make of it (kit_weight).
-#include "nbits.h"
-#include "weights.h"
+#include "passes/kit/weights.h"
+#include "passes/nbits/inside/nbits.h"
 
 enum {
   MIN_GEMM_OPSET = 7,      // before, Gemm broadcasts C only if an attribute says so

@@ -11,9 +11,9 @@
 //
 // A DequantizeLinear serves all nodes that use the weight: the existing tool writes one for each
 // node, all with one output name, which makes the model invalid.
-#include "nbits.h"
+#include "passes/nbits/inside/nbits.h"
 
-#include "dead_ends.h"
+#include "passes/kit/dead_ends.h"
 
 #include <assert.h>
 

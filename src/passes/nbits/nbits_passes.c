@@ -1,9 +1,9 @@
 // The pass quantize as the catalogue has it: its row and its options. Most options are members of
 // struct matmulnbits_options; lists of words with a form of their own (patterns, overrides, candidates,
 // gates) are read here, by the parsers of nbits_options.c and size_budget.c.
-#include "name_pattern.h"
-#include "nbits.h"
-#include "size_words.h"
+#include "base/size_words.h"
+#include "passes/nbits/inside/nbits.h"
+#include "passes/questions/name_pattern.h"
 
 // ---- readers -----------------------------------------------------------------------------------
 

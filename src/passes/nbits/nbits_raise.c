@@ -3,9 +3,9 @@
 //
 // The existing tool overwrites the opset's number, which makes models that no longer load, or mean
 // something else; kit_raise looks at every node first, and stops the pass.
-#include "nbits.h"
+#include "passes/nbits/inside/nbits.h"
 
-#include "weights.h"
+#include "passes/kit/weights.h"
 
 enum {
   DEQUANTIZE_OPSET = 21, // blockwise, (u)int4 and (u)int8

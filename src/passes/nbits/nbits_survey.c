@@ -5,8 +5,8 @@
 // small. Weights count once,
 // however many nodes use them, and as if nothing did but operators that could be chosen; codes once for
 // products and once for tables.
-#include "nbits.h"
-#include "weights.h"
+#include "passes/kit/weights.h"
+#include "passes/nbits/inside/nbits.h"
 
 uint64_t matmulnbits_bytes(const struct matmulnbits_scheme *s, uint64_t k, uint64_t columns,
                            uint64_t width) {

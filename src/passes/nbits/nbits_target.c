@@ -7,7 +7,7 @@
 //
 // What only the model tells (its float16 weights, nodes that were quantized before) is looked at behind
 // the passes by who runs them.
-#include "nbits.h"
+#include "passes/nbits/inside/nbits.h"
 
 static struct target_form form_of(const struct matmulnbits_options *o,
                                   const struct matmulnbits_scheme *s, enum matmulnbits_op op,

@@ -8,7 +8,7 @@
 //
 // bfloat16 goes through float32: the existing tool quantizes the widened elements with float32
 // scales and rounds those afterwards. (Its Gather path computes in the type of the data.)
-#include "nbits.h"
+#include "passes/nbits/inside/nbits.h"
 
 struct naming {
   const char *codes, *scales, *zeros;

@@ -11,9 +11,9 @@
 // fit. What room is left then goes to single tensors, in order of their names. The best pick that
 // is the same for all tensors is another start for the same filling; the better of the two results
 // wins.
-#include "size_budget.h"
+#include "passes/nbits/size_budget.h"
 
-#include "table.h"
+#include "base/table.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -3,9 +3,9 @@
 #ifndef WEIR_SIZE_BUDGET_H
 #define WEIR_SIZE_BUDGET_H
 
-#include "arena.h"
-#include "err.h"
-#include "figures.h"
+#include "base/arena.h"
+#include "base/err.h"
+#include "tensor_stats/figures.h"
 
 // ---- budgets -----------------------------------------------------------------------------------
 

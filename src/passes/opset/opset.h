@@ -2,7 +2,7 @@
 #ifndef WEIR_OPSET_H
 #define WEIR_OPSET_H
 
-#include "pass.h"
+#include "passes/pass.h"
 
 // As the pass `opset` does, in the name of env->pass: model and functions have at least this version of ai.onnx then, and
 // nodes whose operators changed in between are rewritten. -1 with ERR_FAIL, which names a node that keeps the model

@@ -1,5 +1,5 @@
 // What rewrites are made of: attributes that become inputs, nodes put around one.
-#include "opset_raising.h"
+#include "passes/opset/inside/opset_raising.h"
 
 enum kit_state opset_given(struct raising *r, const char *name, enum attr_type type,
                            struct kit_attr *a) {

@@ -11,11 +11,11 @@
 //
 // Ranks and types that rewrites need are inferred before the first edit: in between the nodes are
 // neither of the old version nor of the new.
-#include "opset.h"
+#include "passes/opset/opset.h"
 
-#include "model_calls.h"
-#include "opset_raising.h"
-#include "schema.h"
+#include "model/model_calls.h"
+#include "passes/opset/inside/opset_raising.h"
+#include "schema/schema.h"
 
 struct opset_options {
   uint64_t version;

@@ -10,7 +10,7 @@
 //
 // A step says why where something that it needs is not known. ONNX Runtime decides where an old version's words
 // are open: Resize 10 rounds up where it makes smaller, and down where it makes larger, and becomes two nodes where it does both.
-#include "opset_raising.h"
+#include "passes/opset/inside/opset_raising.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -15,8 +15,8 @@
 //
 // Everything is asked of inference: dims of q, k and v must be known to be equal where Attention wants it, and what lies
 // between must be used by nothing else. Products are taken in another order then: rounding.
-#include "attention.h"
-#include "optimize.h"
+#include "passes/optimize/inside/attention.h"
+#include "passes/optimize/optimize.h"
 
 #include <math.h>
 

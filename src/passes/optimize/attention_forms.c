@@ -9,7 +9,7 @@
 //
 // All of q, k and v, or none. A RotaryEmbedding between is made one of three dims too; without the Reshape before, one
 // is made in place of the Transpose. Behind it a Reshape to other dims stays.
-#include "attention.h"
+#include "passes/optimize/inside/attention.h"
 
 // ---- heads that are repeated -------------------------------------------------------------------
 

@@ -13,7 +13,7 @@
 //
 // ONNX lets a mask be broadcast along rows, ONNX Runtime does not; along columns a short mask means something else
 // (what is missing is masked). So both are spelled out.
-#include "attention.h"
+#include "passes/optimize/inside/attention.h"
 
 #include <float.h>
 #include <math.h>

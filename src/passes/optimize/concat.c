@@ -5,11 +5,11 @@
 // Only of what nothing else uses. All that become one node do so at once: joined one by one, a chain would be written
 // once for each of its nodes. It runs behind the rounds, since steps that look for the spelling of an operator
 // look for a Concat in its place.
-#include "optimize.h"
+#include "passes/optimize/optimize.h"
 
-#include "known.h"
-#include "name_filter.h"
-#include "tables_free.h"
+#include "base/tables_free.h"
+#include "passes/optimize/inside/known.h"
+#include "passes/questions/name_filter.h"
 
 struct opened {
   uint32_t node, at; // at: the operand that comes next

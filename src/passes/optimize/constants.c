@@ -4,11 +4,11 @@
 //
 // Nothing is read, and large ones may then lie in a data file. Bodies of functions have no initializers, and
 // outputs of graphs keep their nodes, as do those whose name is another value's too, around it or in a body.
-#include "optimize.h"
+#include "passes/optimize/optimize.h"
 
-#include "kit.h"
-#include "name_filter.h"
-#include "weights.h"
+#include "passes/kit/kit.h"
+#include "passes/kit/weights.h"
+#include "passes/questions/name_filter.h"
 
 static bool can_move(struct kit *k, uint32_t node, uint32_t *tensor) {
   const uint32_t value = kit_out(k, node, 0);

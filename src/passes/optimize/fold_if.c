@@ -27,12 +27,12 @@
 // from loading the model once steps behind this one let it know the dims of what the branch is given.
 //
 // Graphs inside come first, so that what is decided in a branch is folded by the time that the branch moves.
-#include "optimize.h"
+#include "passes/optimize/optimize.h"
 
-#include "kit.h"
-#include "name_filter.h"
-#include "tables_free.h"
-#include "weights.h"
+#include "base/tables_free.h"
+#include "passes/kit/kit.h"
+#include "passes/kit/weights.h"
+#include "passes/questions/name_filter.h"
 
 #include <assert.h>
 

@@ -4,11 +4,11 @@
 //
 // What each operator is as a recipe, and how exactly, rules know already (rules_constants.c). Nothing is read or
 // computed now: the bytes come about while the model is written.
-#include "optimize.h"
+#include "passes/optimize/optimize.h"
 
-#include "name_filter.h"
-#include "rules.h"
-#include "size_words.h"
+#include "base/size_words.h"
+#include "passes/questions/name_filter.h"
+#include "passes/rules/rules.h"
 
 struct fold_large_options {
   struct name_filter nodes;

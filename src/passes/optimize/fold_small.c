@@ -10,12 +10,12 @@
 // Inference knows numbers and no signs of zero: a float 0 may be the -0 of a product. Only one that was made of an
 // integer, that comes as it is from a constant at hand without a -0, or that fills a shape, is surely 0. (What inference says
 // of a constant may be what it said of the node that the constant took the place of.)
-#include "optimize.h"
+#include "passes/optimize/optimize.h"
 
-#include "kit.h"
-#include "name_filter.h"
-#include "schema.h"
-#include "weights.h"
+#include "passes/kit/kit.h"
+#include "passes/kit/weights.h"
+#include "passes/questions/name_filter.h"
+#include "schema/schema.h"
 
 #include <math.h>
 

@@ -1,5 +1,5 @@
 // What inference knows of a value, in short.
-#include "known.h"
+#include "passes/optimize/inside/known.h"
 
 bool known_list(struct kit *k, uint32_t value, dim_id *list, uint32_t most, uint32_t *n) {
   const struct infer_number *at;

@@ -4,8 +4,8 @@
 //
 // W [k,n] and c [n] are taken as they are; a Gemm with a factor, a transposed operand or another c stays. What stands
 // before and behind then sees three dims: heads of attention, a bias that a norm or GELU takes in.
-#include "known.h"
-#include "optimize.h"
+#include "passes/optimize/inside/known.h"
+#include "passes/optimize/optimize.h"
 
 // A Gemm that is x · W + c.
 static bool is_plain(struct kit *k, uint32_t node) {

@@ -11,10 +11,10 @@
 // Concat, Split, Sum, Max, Min, Mean             of one
 //
 // Where names forbid it (from an input of the graph to an output) the node stays.
-#include "optimize.h"
+#include "passes/optimize/optimize.h"
 
-#include "known.h"
-#include "name_filter.h"
+#include "passes/optimize/inside/known.h"
+#include "passes/questions/name_filter.h"
 
 // No step of a Slice is known to be, or may be, below 0.
 static bool goes_forward(struct kit *k, uint32_t node) {

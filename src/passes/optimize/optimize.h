@@ -2,7 +2,7 @@
 #ifndef WEIR_OPTIMIZE_H
 #define WEIR_OPTIMIZE_H
 
-#include "pass.h"
+#include "passes/pass.h"
 
 extern const struct pass optimize_attention, optimize_concat, optimize_constants, optimize_fold_if,
     optimize_fold_large, optimize_fold_small, optimize_linear, optimize_no_effect,

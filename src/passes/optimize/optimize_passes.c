@@ -1,5 +1,5 @@
 // The list of the family `optimize`, in the order in which a round of `weir optimize` runs it.
-#include "optimize.h"
+#include "passes/optimize/optimize.h"
 
 const struct pass *const optimize_passes[] = {&optimize_constants,
                                               &optimize_fold_if,

@@ -7,9 +7,9 @@
 // and where their parameters go: into one list by place (FusedConv), or into attributes of their own (FusedGemm). What
 // has no parameter there, or one that is computed, stays; so does a product that others use too. A Gemm that is made of a MatMul
 // and an Add comes behind the rounds, so this does for Gemm.
-#include "optimize.h"
+#include "passes/optimize/optimize.h"
 
-#include "kit.h"
+#include "passes/kit/kit.h"
 
 #include <assert.h>
 #include <float.h>

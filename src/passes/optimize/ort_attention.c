@@ -16,8 +16,8 @@
 //
 // No GroupQueryAttention is made: it wants the lengths of all sequences, as numbers of tokens without padding, and it is
 // causal; an export adds a mask that its caller computes, and nothing says that the mask only hides padding at an end.
-#include "attention.h"
-#include "optimize.h"
+#include "passes/optimize/inside/attention.h"
+#include "passes/optimize/optimize.h"
 
 #include <math.h>
 

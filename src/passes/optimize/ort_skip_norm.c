@@ -11,10 +11,10 @@
 //
 // The runtime wants x and y of equal dims [b,s,h], gain and bias of [h], an epsilon that is not negative. In float32 alone: of float16 the sum would be
 // rounded where it was not, or the other way round.
-#include "optimize.h"
+#include "passes/optimize/optimize.h"
 
-#include "kit.h"
-#include "known.h"
+#include "passes/kit/kit.h"
+#include "passes/optimize/inside/known.h"
 
 enum { MOST_INNER = 3 };
 

@@ -9,9 +9,9 @@
 // acts only where it saves nodes: with biases from two MatMuls on, without from three. q, k and v keep their names.
 //
 // It does not run before quantizing: there each weight has a range of its own, and lists of exceptions name the weights.
-#include "dead_ends.h"
-#include "kit.h"
-#include "optimize.h"
+#include "passes/kit/dead_ends.h"
+#include "passes/kit/kit.h"
+#include "passes/optimize/optimize.h"
 
 enum { MOST = 64 }; // MatMuls of one value that are merged at once
 

@@ -16,8 +16,8 @@
 //
 // The pass ort/rotary makes the operator of ONNX Runtime's own of the same, for models below opset 23: it takes rows of a
 // cache [s,h], from position 0 on, and so only what the whole batch shares.
-#include "known.h"
-#include "optimize.h"
+#include "passes/optimize/inside/known.h"
+#include "passes/optimize/optimize.h"
 
 enum { STEPS = 12 };
 

@@ -15,11 +15,11 @@
 //           Runtime's Where adds what it picks to 0.
 //
 // Expressions are equal in every run if their ids are (dims.h); in the bodies of Loops, in every trip.
-#include "optimize.h"
+#include "passes/optimize/optimize.h"
 
-#include "known.h"
-#include "name_filter.h"
-#include "value_set.h"
+#include "passes/optimize/inside/known.h"
+#include "passes/questions/name_filter.h"
+#include "passes/questions/value_set.h"
 
 enum { MOST = 64, PLACES = 4 };
 

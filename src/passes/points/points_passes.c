@@ -5,8 +5,8 @@
 //
 // Checker looks itself. What the model computes is not known to a pass: the steps of `verify` are marks, and whoever runs
 // models (src/verify/watch) takes the model at each of them and runs it.
-#include "check.h"
-#include "kit.h"
+#include "check/check.h"
+#include "passes/kit/kit.h"
 
 static int refuse(struct pass_env *env, const struct err *why, struct err *err) {
   if (env->refuse) return env->refuse(env->refuse_ctx, why, err);

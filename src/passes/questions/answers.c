@@ -1,6 +1,6 @@
 // Answers of stages as text: the lines, and the way of a question. What stands in a line is a form of
 // measured.c, likenesses.c or findings.c.
-#include "answers.h"
+#include "passes/questions/answers.h"
 
 #include <assert.h>
 

@@ -16,7 +16,7 @@
 #ifndef WEIR_ANSWERS_H
 #define WEIR_ANSWERS_H
 
-#include "pass.h"
+#include "passes/pass.h"
 
 enum { ANSWER_ROW_MAX = 256 };
 

@@ -2,7 +2,7 @@
 #ifndef WEIR_COMPAT_H
 #define WEIR_COMPAT_H
 
-#include "pass.h"
+#include "passes/pass.h"
 
 // In the order of COMPAT_WORDS. Records made before there were versions have `onnxruntime` alone, which was 1.31; a user who says no
 // version means the newest.

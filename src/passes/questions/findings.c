@@ -1,6 +1,6 @@
 // Questions of the stages "facts" and "multiples", and their answers as text and as facts. The stages
 // themselves are the caller's (pass_env.ask): here is what both sides must agree on.
-#include "findings.h"
+#include "passes/questions/findings.h"
 
 static const struct answer_field fields[] = {
     ANSWER_FIELD(tensor_stats, ANSWER_COUNT, elements),

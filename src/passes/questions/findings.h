@@ -11,8 +11,8 @@
 #ifndef WEIR_FINDINGS_H
 #define WEIR_FINDINGS_H
 
-#include "answers.h"
-#include "tensor_stats.h"
+#include "passes/questions/answers.h"
+#include "tensor_stats/tensor_stats.h"
 
 #define FINDINGS_STAGE "facts"
 #define FINDINGS_STAGE_MULTIPLES "multiples"

@@ -1,6 +1,6 @@
 // Questions of the stage "equal", and its answers as text and as digests. The stage itself is the
 // caller's (pass_env.ask): here is what both sides must agree on.
-#include "likenesses.h"
+#include "passes/questions/likenesses.h"
 
 static void write_likeness(struct json_out *j, const void *row) {
   const struct content_hash *x = row;

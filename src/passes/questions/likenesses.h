@@ -10,8 +10,8 @@
 #ifndef WEIR_LIKENESSES_H
 #define WEIR_LIKENESSES_H
 
-#include "answers.h"
-#include "content_hash.h"
+#include "passes/questions/answers.h"
+#include "tensor_stats/content_hash.h"
 
 #define LIKENESSES_STAGE "equal"
 

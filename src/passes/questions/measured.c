@@ -1,8 +1,8 @@
 // Questions of the stages that measure, and their answers as text and as figures. The stages themselves are
 // the caller's (pass_env.ask): here is what both sides must agree on.
-#include "measured.h"
+#include "passes/questions/measured.h"
 
-#include "figures.h"
+#include "tensor_stats/figures.h"
 
 static const struct answer_field fields[] = {
     ANSWER_FIELD(figures, ANSWER_COUNT, elements), ANSWER_FIELD(figures, ANSWER_COUNT, nonfinite),

@@ -10,7 +10,7 @@
 #ifndef WEIR_MEASURED_H
 #define WEIR_MEASURED_H
 
-#include "answers.h"
+#include "passes/questions/answers.h"
 
 // Version 0.1.0 measured all formats as "measure". Those that keep the operand's layout (QDQ, GATHER)
 // have figures that differ from its in the last digits since then, and are asked for as "figures": so

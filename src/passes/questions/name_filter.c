@@ -1,6 +1,6 @@
 // Which nodes, by name: the options exclude and include, read, asked, and looked over for patterns
 // that are misspelt.
-#include "name_filter.h"
+#include "passes/questions/name_filter.h"
 
 const struct pass_option name_filter_rows[2] = {NAME_FILTER_ROWS};
 

@@ -11,8 +11,8 @@
 #ifndef WEIR_NAME_FILTER_H
 #define WEIR_NAME_FILTER_H
 
-#include "name_pattern.h"
-#include "pass.h"
+#include "passes/pass.h"
+#include "passes/questions/name_pattern.h"
 
 struct name_filter {
   struct name_patterns exclude, include;

@@ -8,9 +8,9 @@
 // regcomp writes repetitions out (a{3} is aaa, a+ is aa*) and recurses into groups, both without a
 // bound: forty characters would take all memory, 30 000 parentheses the stack. So an expression is
 // measured first.
-#include "name_pattern.h"
+#include "passes/questions/name_pattern.h"
 
-#include "span.h"
+#include "base/span.h"
 
 #include <fnmatch.h>
 

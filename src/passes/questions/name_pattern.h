@@ -8,8 +8,8 @@
 #ifndef WEIR_NAME_PATTERN_H
 #define WEIR_NAME_PATTERN_H
 
-#include "arena.h"
-#include "err.h"
+#include "base/arena.h"
+#include "base/err.h"
 
 #include <regex.h>
 

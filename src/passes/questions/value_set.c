@@ -1,4 +1,4 @@
-#include "value_set.h"
+#include "passes/questions/value_set.h"
 
 enum { FIRST = 64 };
 

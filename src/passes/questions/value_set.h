@@ -10,7 +10,7 @@
 #ifndef WEIR_VALUE_SET_H
 #define WEIR_VALUE_SET_H
 
-#include "table.h"
+#include "base/table.h"
 
 struct value_set {
   TABLE(uint32_t, slots); // value + 1; 0: free. Their number is a power of two

@@ -1,8 +1,8 @@
 // Questions of the stage "weighed", and their answers as text. The stage itself is the caller's (pass_env.ask): here is what both
 // sides must agree on.
-#include "weighings.h"
+#include "passes/questions/weighings.h"
 
-#include "second_moments.h"
+#include "tensor_stats/second_moments.h"
 
 static const struct answer_field fields[] = {
     ANSWER_FIELD(output_error, ANSWER_NUMBER, signal),

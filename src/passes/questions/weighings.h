@@ -8,8 +8,8 @@
 #ifndef WEIR_WEIGHINGS_H
 #define WEIR_WEIGHINGS_H
 
-#include "answers.h"
-#include "output_error.h"
+#include "passes/questions/answers.h"
+#include "tensor_stats/output_error.h"
 
 #define WEIGHINGS_STAGE "weighed"
 

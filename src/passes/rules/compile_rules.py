@@ -1331,7 +1331,7 @@ class Writer:
             "rounding": "the same results up to rounding, for finite inputs",
             "finite": "the same if no value is NaN or infinite, no divisor is zero, and no comparison is so close that rounding decides it",
         }
-        lines = ['#include "rules_pass.h"', ""]
+        lines = ['#include "passes/rules/inside/rules_pass.h"', ""]
         for i, p in enumerate(self.passes.items):
             summary, level = self.summaries.get(i, ""), self.levels[i]
             keys = [k for k in self.keys[i] if k not in ("none", "infers", p.split("/")[0])]
@@ -1348,7 +1348,7 @@ class Writer:
         return lines + [f"const struct pass *const rules_passes[] = {{{rows}, NULL}};"]
 
     def c(self, name, catalogue=False):
-        lines = ["// Made by compile_rules.py; nobody edits it.", '#include "rules_tables.h"', ""]
+        lines = ["// Made by compile_rules.py; nobody edits it.", '#include "passes/rules/compile/rules_tables.h"', ""]
 
         def table(ctype, stem, rows, per=1):
             if not rows:

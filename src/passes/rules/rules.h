@@ -10,9 +10,9 @@
 #ifndef WEIR_RULES_H
 #define WEIR_RULES_H
 
-#include "exactness.h"
-#include "name_filter.h"
-#include "pass.h"
+#include "passes/exactness.h"
+#include "passes/pass.h"
+#include "passes/questions/name_filter.h"
 
 struct kit;
 struct rules_book;

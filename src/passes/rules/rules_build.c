@@ -13,9 +13,9 @@
 // an Identity stays.
 //
 // Nodes over constants do not become nodes: rules_fold.c.
-#include "rules_inside.h"
-#include "dead_ends.h"
-#include "schema.h"
+#include "passes/kit/dead_ends.h"
+#include "passes/rules/inside/rules_inside.h"
+#include "schema/schema.h"
 
 #include <assert.h>
 

@@ -7,10 +7,10 @@
 // that is larger than the constants that are removed with the node and larger than the limit, and it makes no floats of
 // the codes of quantized weights, which would undo the quantization. The cap says how exactly numbers must stay, as it
 // does for a rule.
-#include "rules_inside.h"
+#include "passes/rules/inside/rules_inside.h"
 
-#include "infer.h"
-#include "tables_free.h"
+#include "base/tables_free.h"
+#include "infer/infer.h"
 
 enum { SPLIT_PARTS = 1024 };
 

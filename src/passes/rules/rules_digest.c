@@ -4,7 +4,7 @@
 //   graph = H(values of its nodes in any order, values of its outputs)
 //
 // Names of inner values do not change it; neither do the order of nodes and the spelling of attributes.
-#include "rules_inside.h"
+#include "passes/rules/inside/rules_inside.h"
 
 static uint64_t text_hash(const struct model *m, uint32_t name) {
   return span_hash(model_name(m, name));

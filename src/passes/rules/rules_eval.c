@@ -9,7 +9,7 @@
 // Programs have no jumps back but those of FOR, which runs once for each operand of a node, and
 // programs come from the compiler, which checked kinds: an operand of the wrong kind is one whose
 // value is absent or unknown, and gives UNKNOWN.
-#include "rules_functions.h"
+#include "passes/rules/inside/rules_functions.h"
 
 #include <assert.h>
 
@@ -209,7 +209,7 @@ static struct rules_value literal(const struct rules_literal *l) {
 struct rules_value rules_eval(struct rules_run *run, uint32_t program) {
   static struct rules_value (*const functions[])(struct rules_run *, const struct rules_value *) = {
 #define RULES_FUNCTION(name, arguments, result) rules_call_##name,
-#include "rules_functions.def"
+#include "passes/rules/compile/rules_functions.def"
 #undef RULES_FUNCTION
   };
   struct machine m; // the stack is not cleared: it is large, and this is called often

@@ -15,7 +15,7 @@
 //
 // Questions are put down by recipe, each once in a run, and asked in batches, when no rule fires any
 // more without them. A run without candidates asks nothing.
-#include "rules_inside.h"
+#include "passes/rules/inside/rules_inside.h"
 
 static struct rules_fact *fact_of(struct rules_run *run, uint32_t recipe) {
   const uint32_t n = run->k.r->n_rows;

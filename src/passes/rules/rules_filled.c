@@ -5,9 +5,9 @@
 //
 // Elementwise operators and Cast, whose other operands are constants of rank 0; ReduceMin and ReduceMax. The node that
 // makes the value stays if others use it.
-#include "rules_inside.h"
+#include "passes/rules/inside/rules_inside.h"
 
-#include "schema.h"
+#include "schema/schema.h"
 
 // The number of a value, as a constant of one element. False: neither of the two makes it.
 static bool filled_with(struct rules_run *run, uint32_t value, struct rules_value *out) {

@@ -13,7 +13,7 @@
 // element of one reads a row and a column; means of integers, whose rounding runtimes do not agree
 // about; operators that are no recipe (Sin, CumSum …); what a step refuses; recipes that lie too
 // deep one within another.
-#include "rules_inside.h"
+#include "passes/rules/inside/rules_inside.h"
 
 enum { EXPAND_BYTES = 1024 };
 

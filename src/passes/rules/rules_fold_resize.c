@@ -8,7 +8,7 @@
 // axis are those of its ends. A sample that float32 and double find in different places is one about which runtimes disagree: it is not computed.
 //
 // Not computed: a scale that leaves an axis as long as it is, which ONNX Runtime ignores; axes of more than 65,536 elements, antialias, crops (tf_crop_and_resize), policies of aspect ratios, linear and cubic of integers.
-#include "rules_inside.h"
+#include "passes/rules/inside/rules_inside.h"
 
 enum { TAPS = 4, LONGEST = 1 << 16 }; // samples of an element; elements of an axis
 static const char *const coordinate_words[] = {"half_pixel", "asymmetric", "align_corners",

@@ -7,7 +7,7 @@
 // It is about z - y, or b / a, and not the nearest to that, which may be on the wrong side: x + 10 > 0, which is x + 10 >= 1e-45, is
 // not x >= -10. It is found by halving among the numbers of the type, with sums and products that are rounded to the type as
 // the node rounds them, so that the truth value is the same for every x. Of NaN, which nothing reaches, it is NaN.
-#include "rules_functions.h"
+#include "passes/rules/inside/rules_functions.h"
 
 #include <math.h>
 

@@ -1,5 +1,5 @@
 // Functions of the rule language over lists: permutations, axes, dims (rules_functions.h).
-#include "rules_functions.h"
+#include "passes/rules/inside/rules_functions.h"
 
 struct rules_value rules_call_len(struct rules_run *run, const struct rules_value *a) {
   (void)run;

@@ -13,7 +13,7 @@
 // That is no stack of states and no recursion; patterns are a few instructions long and nearly all
 // ways fail at the first of them. Nothing is asked of a model that could not be known: an attribute
 // that refers to a function's, or is too large to be held, matches nothing.
-#include "rules_inside.h"
+#include "passes/rules/inside/rules_inside.h"
 
 #include <assert.h>
 

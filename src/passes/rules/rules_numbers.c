@@ -3,7 +3,7 @@
 // Floats are computed in double and rounded once. For + − × ÷ and the root that gives what the
 // type's own arithmetic gives: a double has more than twice the bits of the others. Integers are
 // computed in 64 bits, wrapped to their width; uint64 travels by its bits.
-#include "rules_inside.h"
+#include "passes/rules/inside/rules_inside.h"
 
 #include <float.h>
 

@@ -1,11 +1,11 @@
 // A user's rules as passes. The book is compiled as the house's is, but while weir runs; rows of the
 // catalogue are made of it here and not in a file of C. They run by the same function (rules_pass.c),
 // which takes the book from the pass.
-#include "rules_own.h"
+#include "passes/rules/rules_own.h"
 
-#include "rules.h"
-#include "rules_pass.h"
-#include "rules_tables.h"
+#include "passes/rules/compile/rules_tables.h"
+#include "passes/rules/inside/rules_pass.h"
+#include "passes/rules/rules.h"
 
 #include <string.h>
 

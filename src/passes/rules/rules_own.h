@@ -2,8 +2,8 @@
 #ifndef WEIR_RULES_OWN_H
 #define WEIR_RULES_OWN_H
 
-#include "pass.h"
-#include "rules_compile.h"
+#include "passes/pass.h"
+#include "passes/rules/compile/rules_compile.h"
 
 // Makes passes of n texts: a NULL-terminated list in *a. Their rules are one book: lists, sets and
 // spellings of one text hold in those behind it. A pass is called FAMILY/NAME, and rules that are in no

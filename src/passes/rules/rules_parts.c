@@ -1,7 +1,7 @@
 // Parts of constants, and constants of parts, for passes in C: the steps of rules (rules_steps.c), from recipe to
 // recipe. A recipe of literal bytes has its elements at hand, and so has what is made of it while it is small:
 // what passes behind look at stays to be seen.
-#include "rules_inside.h"
+#include "passes/rules/inside/rules_inside.h"
 
 // A step needs the state of a run; the kit is lent to it.
 static struct rules_run borrow(struct kit *k) {

@@ -2,9 +2,9 @@
 // to one fixpoint: of their book (the house's, or a user's: rules_own.h) the rules of their names may fire, and what each held back is
 // told apart by counts. The catalogue's rows and the book come from the same files, so a row without
 // rules is a mistake of the build and not of a user.
-#include "rules_pass.h"
+#include "passes/rules/inside/rules_pass.h"
 
-#include "rules.h"
+#include "passes/rules/rules.h"
 
 #include <assert.h>
 

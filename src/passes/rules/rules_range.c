@@ -12,9 +12,9 @@
 //
 // Of constants that are not at hand a stage is asked, but where the other factor lies between 2^-64 and 2^64: weights that
 // such a factor takes out of the range would be out of all proportion.
-#include "rules_inside.h"
+#include "passes/rules/inside/rules_inside.h"
 
-#include "kernels_map.h"
+#include "kernels/map/kernels_map.h"
 
 static double element(enum dtype t, const struct kernels_operand *in, uint64_t i) {
   return rules_number_get(t, in->at, in->stride ? i : 0);

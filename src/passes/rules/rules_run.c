@@ -33,9 +33,9 @@
 // that could fold, and did not). Two guards stop them: a digest of the outputs after every turn of
 // the queue, which must be new, and fuel: what one place gives rise to is rewritten so often and no
 // more. Both warn and name the rules.
-#include "rules_inside.h"
+#include "passes/rules/inside/rules_inside.h"
 
-#include "tables_free.h"
+#include "base/tables_free.h"
 
 #include <stdio.h>
 

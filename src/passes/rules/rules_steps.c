@@ -24,11 +24,11 @@
 //
 // Elements are in memory for bool, integers of 8 to 64 bits and the four common floats. Recipes move and convert the others,
 // however small they are.
-#include "rules_inside.h"
+#include "passes/rules/inside/rules_inside.h"
 
-#include "kernels_convert.h"
-#include "kernels_map.h"
-#include "kernels_reduce.h"
+#include "kernels/convert/kernels_convert.h"
+#include "kernels/map/kernels_map.h"
+#include "kernels/reduce/kernels_reduce.h"
 
 enum { OPERANDS = 3 };
 

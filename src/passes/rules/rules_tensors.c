@@ -1,5 +1,5 @@
 // Functions of the rule language that ask of tensors: types, dims, users, elements (rules_functions.h).
-#include "rules_functions.h"
+#include "passes/rules/inside/rules_functions.h"
 
 #include <float.h>
 

@@ -1,5 +1,5 @@
 // Functions of the rule language that give terms: what a rule makes of constants and values (rules_functions.h).
-#include "rules_functions.h"
+#include "passes/rules/inside/rules_functions.h"
 
 static bool static_dims(const struct rules_type *t) {
   for (uint32_t i = 0; i < t->rank; i++)

@@ -6,7 +6,7 @@
 // would change the shape of z. A node in a body may also be unable to run with its inputs (a branch for another rank, a Loop
 // that never runs), and once their dims are declared, a runtime refuses the model. So nothing is declared for values that
 // lead to the outputs of such Loops or to such nodes, in their own graphs and in the graphs around them.
-#include "infer_left.h"
+#include "passes/shapes/inside/infer_left.h"
 
 static void look_at(struct infer_leads *l, const struct model *m, struct infer *in, uint32_t node) {
   const struct model_node *n = &m->nodes[node];

@@ -9,12 +9,12 @@
 // inference gives way, as --declared says. Inputs declare what --set-shape and --set-dim make of them; their dims
 // without a name get one. Values inside functions mean another thing in every call, and are left. A symbol of which only is known that it is the
 // same in several places gets a name, unk__0, unk__1 ..., that nothing in the model has: (unk__0 + 1)//2.
-#include "guess.h"
-#include "infer.h"
-#include "kit.h"
-#include "infer_left.h"
-#include "mark_preprocessed.h"
-#include "tables_free.h"
+#include "base/guess.h"
+#include "base/tables_free.h"
+#include "infer/infer.h"
+#include "passes/kit/kit.h"
+#include "passes/shapes/inside/infer_left.h"
+#include "passes/shapes/inside/mark_preprocessed.h"
 
 #include <ctype.h>
 #include <stdio.h>

@@ -2,9 +2,9 @@
 // know that quant_pre_process, or what does the same, has seen the model. Without it they warn.
 //
 //   onnx.quant.pre_process = onnxruntime.quant
-#include "mark_preprocessed.h"
+#include "passes/shapes/inside/mark_preprocessed.h"
 
-#include "kit.h"
+#include "passes/kit/kit.h"
 
 static const char key[] = "onnx.quant.pre_process", value[] = "onnxruntime.quant";
 

@@ -21,10 +21,10 @@
 //
 // Tensors are looked at in the order of their ids, which is that of the file; those that the pass
 // makes come behind and are not looked at.
-#include "shrink_parts.h"
+#include "passes/shrink/inside/shrink_parts.h"
 
-#include "dead_ends.h"
-#include "int8_dynamic.h"
+#include "passes/int8_dynamic/int8_dynamic.h"
+#include "passes/kit/dead_ends.h"
 
 static bool is_shrinkable_type(enum dtype t) {
   return t == DTYPE_FLOAT || t == DTYPE_FLOAT16 || t == DTYPE_DOUBLE;

@@ -13,9 +13,9 @@
 #ifndef WEIR_SHRINK_H
 #define WEIR_SHRINK_H
 
-#include "compat.h"
-#include "name_pattern.h"
-#include "pass.h"
+#include "passes/pass.h"
+#include "passes/questions/compat.h"
+#include "passes/questions/name_pattern.h"
 
 enum shrink_method {
   SHRINK_INTEGER_WEIGHTS,

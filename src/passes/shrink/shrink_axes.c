@@ -2,8 +2,8 @@
 // squared error is taken, the first of equals, as ONNX Shrink Ray 0.0.11 does. (It compares norms
 // that NumPy adds up in float32 or float16; here sums are double, so where two axes all but tie the
 // choice may differ.)
-#include "measured.h"
-#include "shrink_parts.h"
+#include "passes/questions/measured.h"
+#include "passes/shrink/inside/shrink_parts.h"
 
 #include <math.h>
 

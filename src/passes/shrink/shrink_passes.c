@@ -1,7 +1,7 @@
 // The pass shrink as the catalogue has it: its row and its options. Which weights it takes is in
 // shrink.c, what becomes of them in shrink_quantize.c and shrink_widen.c.
-#include "shrink.h"
-#include "targets.h"
+#include "passes/shrink/shrink.h"
+#include "targets/targets.h"
 
 enum { METHOD, LEVELS, PER_CHANNEL, FORM, EXCLUDE, MIN_ELEMENTS, WEIGHT_TYPE = 7, COMPAT };
 

@@ -15,7 +15,7 @@
 //   float16_needs_opset_19       DequantizeLinear gives float16 from there on
 //   channels_need_opset_13       and has an axis from there on
 //   no_dequantize_to_double      and never gives double
-#include "shrink_parts.h"
+#include "passes/shrink/inside/shrink_parts.h"
 
 enum { DEQUANTIZE_AXIS_OPSET = 13, DEQUANTIZE_FLOAT16_OPSET = 19 };
 

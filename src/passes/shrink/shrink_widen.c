@@ -12,7 +12,7 @@
 // does. So does one whose input has a name that means something else where the output is used.
 //
 // What cannot be seen from here stays: sequences, optionals and maps of float16 tensors.
-#include "shrink_parts.h"
+#include "passes/shrink/inside/shrink_parts.h"
 
 // ---- casts -------------------------------------------------------------------------------------
 

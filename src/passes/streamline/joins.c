@@ -9,9 +9,9 @@
 //
 // What is joined needs the dims of the result along the axis, and elsewhere those that all operands have; only where
 // they differ are they broadcast to the result's. So scales by row stay as short as they were.
-#include "streamline.h"
+#include "passes/streamline/inside/streamline.h"
 
-#include "rules.h"
+#include "passes/rules/rules.h"
 
 #include <math.h>
 

@@ -1,7 +1,7 @@
 // What passes ask of elementwise nodes before they move them past a Split or a Concat.
-#include "streamline.h"
+#include "passes/streamline/inside/streamline.h"
 
-#include "rules.h"
+#include "passes/rules/rules.h"
 
 bool moves_constant(const struct kit *k, uint32_t value) {
   uint32_t tensor;

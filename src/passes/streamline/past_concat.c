@@ -6,9 +6,9 @@
 // What is before the Concat and no such node gets the number that changes nothing (1 for Mul and Div, 0 for Sub, -0 for
 // Add, to which only that adds nothing): where the node computes with a constant, which is then joined with that number.
 // Operands are joined as joins.c says. What else uses one of the nodes keeps it. What is joined anew is looked at again.
-#include "streamline.h"
+#include "passes/streamline/inside/streamline.h"
 
-#include "name_filter.h"
+#include "passes/questions/name_filter.h"
 
 struct run {
   struct kit k;             // first: a visit is given it

@@ -5,10 +5,10 @@
 //
 // At most one operand is not constant, so that no node splits more than one did before. Other users of the elementwise node
 // keep it. The new Split is looked at again, so that a whole chain of elementwise nodes moves.
-#include "streamline.h"
+#include "passes/streamline/inside/streamline.h"
 
-#include "name_filter.h"
-#include "rules.h"
+#include "passes/questions/name_filter.h"
+#include "passes/rules/rules.h"
 
 enum part { PART_NONE, PART_WHOLE, PART_OWN, PART_EXPANDED };
 

@@ -6,10 +6,10 @@
 // The opposite of past_split.c: where there is one node for each output, one in front of them may cost less. No other
 // node uses an output, and all take theirs in the same slot; where it is an output of the graph too, the old Split stays for
 // that. The other operands are joined as joins.c says; they must be there before the first of the nodes.
-#include "streamline.h"
+#include "passes/streamline/inside/streamline.h"
 
-#include "dead_ends.h"
-#include "name_filter.h"
+#include "passes/kit/dead_ends.h"
+#include "passes/questions/name_filter.h"
 
 struct run {
   struct kit k; // first: a visit is given it

@@ -9,13 +9,13 @@
 //
 // Bits are compared. Of constants that are not at hand the stage "facts" is asked whether they equal their own first slice,
 // of all of them at once; that takes 0 and -0 for one number, so where there are zeros the cap must allow that.
-#include "streamline.h"
+#include "passes/streamline/inside/streamline.h"
 
-#include "dead_ends.h"
-#include "findings.h"
-#include "name_filter.h"
-#include "rules.h"
-#include "tables_free.h"
+#include "base/tables_free.h"
+#include "passes/kit/dead_ends.h"
+#include "passes/questions/findings.h"
+#include "passes/questions/name_filter.h"
+#include "passes/rules/rules.h"
 
 struct question {
   uint32_t recipe;

@@ -8,7 +8,7 @@
 // the parts are what they should be at infinity too. Rows of unlike numbers of steps are filled up with thresholds that are
 // infinity: of finite inputs none reaches them. Thresholds are shifted only where the shift is exact: no others are made up
 // that come close.
-#include "thresholds.h"
+#include "passes/thresholds/inside/thresholds.h"
 
 static uint32_t put(struct stairs *s, uint32_t x, const struct stairs_array *t,
                     const struct stairs_array *w, uint32_t as) {

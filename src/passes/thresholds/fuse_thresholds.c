@@ -13,8 +13,8 @@
 // So each weight w of the sum becomes w, -w, w, … at the sorted steps of its place; a tree that is turned has -w, w, … and w
 // is added, once for all. Steps that cancel go, and so do those at -infinity, which are always reached. Of NaN, a tree that is
 // turned says another thing than its sum.
-#include "dead_ends.h"
-#include "thresholds.h"
+#include "passes/kit/dead_ends.h"
+#include "passes/thresholds/inside/thresholds.h"
 
 #include <stdlib.h>
 

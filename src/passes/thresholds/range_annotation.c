@@ -8,8 +8,8 @@
 // between what numbers an input lies; those are kept, where nothing narrower is known. It is the form of onnx-passes, and goes
 // with a value that gets another name. Who cannot write metadata of a value may say it in the model's (range:x): that is read
 // and removed, but never made.
-#include "sure_ranges.h"
-#include "thresholds.h"
+#include "passes/thresholds/inside/sure_ranges.h"
+#include "passes/thresholds/inside/thresholds.h"
 
 #include <stdlib.h>
 

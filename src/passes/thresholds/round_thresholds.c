@@ -8,8 +8,8 @@
 // out of account.
 //
 // Ranges are found here (sure_ranges.c): of Clip and what follows from it, of types, and of what the metadata says.
-#include "sure_ranges.h"
-#include "thresholds.h"
+#include "passes/thresholds/inside/sure_ranges.h"
+#include "passes/thresholds/inside/thresholds.h"
 
 struct round_options {
   struct name_filter nodes;

@@ -12,8 +12,8 @@
 //
 // x * Sigmoid(α * x) is the same curve, smaller by α in both directions: Swish, and what is left of Silu where a factor of x
 // went elsewhere.
-#include "dead_ends.h"
-#include "thresholds.h"
+#include "passes/kit/dead_ends.h"
+#include "passes/thresholds/inside/thresholds.h"
 
 // Of Silu: x0, and f there, -W(1/e).
 static const double lowest_at = -1.2784645427610738, lowest = -0.27846454276107379;

@@ -5,7 +5,7 @@
 // Every row is sorted on its own; equal ones stay in their order, and NaN, which nothing reaches, goes to the end. A row
 // that is in order already stays as it is, so that a second run changes nothing. Weights of whole numbers add up to the same
 // sums in any order; of others the sums may differ in their last bits.
-#include "thresholds.h"
+#include "passes/thresholds/inside/thresholds.h"
 
 #include <stdlib.h>
 

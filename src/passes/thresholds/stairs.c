@@ -8,10 +8,10 @@
 // Two arrays broadcast against each other and against x. An axis of one of them is idle where its elements are alike and
 // somebody else has the axis's length: the other array, or x, as far as its dims are known. The last axis counts steps, so
 // that it is the other array alone that can have it.
-#include "stairs.h"
+#include "passes/thresholds/inside/stairs.h"
 
-#include "dead_ends.h"
-#include "digest.h"
+#include "base/digest.h"
+#include "passes/kit/dead_ends.h"
 
 // ---- the walk ----------------------------------------------------------------------------------
 

@@ -10,10 +10,10 @@
 //
 // Operators without a rule have the range of their type, and so have inputs, loops' values and what bodies give. Wants go
 // through operators with a rule alone, so that a weight is read only where something depends on its range.
-#include "sure_ranges.h"
+#include "passes/thresholds/inside/sure_ranges.h"
 
-#include "findings.h"
-#include "stairs.h"
+#include "passes/questions/findings.h"
+#include "passes/thresholds/inside/stairs.h"
 
 #include <stdlib.h>
 

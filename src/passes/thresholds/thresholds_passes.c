@@ -1,5 +1,5 @@
 // The list of the families about thresholds, and of range annotation.
-#include "thresholds.h"
+#include "passes/thresholds/inside/thresholds.h"
 
 const struct pass *const thresholds_passes[] = {
     &thresholds_annotate,

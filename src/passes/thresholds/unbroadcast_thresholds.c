@@ -4,7 +4,7 @@
 //
 // An axis stays where nobody else has its length (stairs.c): the steps of one threshold that occurs three times, an axis of x
 // that may be 1.
-#include "thresholds.h"
+#include "passes/thresholds/inside/thresholds.h"
 
 static void visit(struct kit *k, uint32_t node) {
   struct stairs *s = (struct stairs *)k;

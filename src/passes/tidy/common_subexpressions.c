@@ -21,12 +21,12 @@
 //
 // What may be random, and what nobody here knows, stays (effects.h). The names of outputs stay:
 // the node that stays takes over the name; where it has to keep one of its own both stay.
-#include "common_subexpressions.h"
+#include "passes/tidy/inside/common_subexpressions.h"
 
-#include "effects.h"
-#include "name_filter.h"
-#include "tidy.h"
-#include "value_set.h"
+#include "passes/questions/name_filter.h"
+#include "passes/questions/value_set.h"
+#include "passes/tidy/inside/effects.h"
+#include "passes/tidy/inside/tidy.h"
 
 enum { DEEPEST = 101 }; // graphs lie at most 100 deep (load)
 

@@ -8,10 +8,10 @@
 //
 // So marks climb: from a node to the one around it, from a function to its callers, through a work
 // list of functions. A node gets each mark once; all of it costs one look at every node and call.
-#include "effects.h"
+#include "passes/tidy/inside/effects.h"
 
-#include "model_calls.h"
-#include "tables_free.h"
+#include "base/tables_free.h"
+#include "model/model_calls.h"
 
 enum { DROPOUT_MODE_OPSET = 12, DROPOUT_TEST_OPSET = 7 };
 

@@ -16,13 +16,13 @@
 // Names are promises: an initializer that is an output of a graph stays (others may become it), and
 // so does one that callers may override. Where a name in between hides the one that would stay, both
 // do. What nothing uses is left for tidy/unused-initializers, and is not read.
-#include "tidy.h"
+#include "passes/tidy/inside/tidy.h"
 
-#include "digest.h"
-#include "likenesses.h"
-#include "tables_free.h"
-#include "unlist.h"
-#include "weights.h"
+#include "base/digest.h"
+#include "base/tables_free.h"
+#include "passes/kit/weights.h"
+#include "passes/questions/likenesses.h"
+#include "passes/tidy/inside/unlist.h"
 
 struct equal_options {
   bool at_hand;

@@ -7,9 +7,9 @@
 // tensor, so no pass may count on its elements. Old exporters list every initializer as an input and
 // nobody ever passes one. Whoever knows that says so with this pass, and those behind it see
 // constants. Below IR version 4 they are constants anyway, and nothing is changed.
-#include "kit.h"
-#include "tidy.h"
-#include "weights.h"
+#include "passes/kit/kit.h"
+#include "passes/kit/weights.h"
+#include "passes/tidy/inside/tidy.h"
 
 static int run(struct pass_env *env, void *with, struct err *err) {
   struct kit k;

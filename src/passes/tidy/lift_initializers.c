@@ -7,9 +7,9 @@
 // is an input of its graph may be given by the node that runs it, and an output has to be made there: both stay. So does
 // what has no elements: an operator may take that for an input that is left out (sizes beside empty scales of a Resize), and
 // who looks at the body alone has to see it.
-#include "kit.h"
-#include "tidy.h"
-#include "weights.h"
+#include "passes/kit/kit.h"
+#include "passes/kit/weights.h"
+#include "passes/tidy/inside/tidy.h"
 
 // Why it stays, or NULL.
 static const char *obstacle(struct kit *k, uint32_t tensor) {

@@ -1,7 +1,7 @@
 // The list of the family `tidy`, in the order in which `--pass tidy` runs it: what merges first, since
 // it leaves behind what then goes. And those that are no part of it: since only a user can know that it
 // is right, or since they change what most do not mind.
-#include "tidy.h"
+#include "passes/tidy/inside/tidy.h"
 
 const struct pass *const tidy_passes[] = {&tidy_equal_initializers,
                                           &tidy_common_subexpressions,

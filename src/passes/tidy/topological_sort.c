@@ -5,8 +5,8 @@
 //
 // A use in a graph inside a node is a use by that node. A graph that is sorted is left as it is; one that has a
 // cycle has no order, and is left too.
-#include "kit.h"
-#include "tidy.h"
+#include "passes/kit/kit.h"
+#include "passes/tidy/inside/tidy.h"
 
 struct edge {
   uint32_t to, next; // next: of those that begin at the same node, or NO_ID

@@ -11,9 +11,9 @@
 //
 // Values change places (a is to be called b, and b a): whoever stands in the way of another first gets a
 // name that nothing has.
-#include "kit.h"
-#include "tables_free.h"
-#include "tidy.h"
+#include "base/tables_free.h"
+#include "passes/kit/kit.h"
+#include "passes/tidy/inside/tidy.h"
 
 struct unique_options {
   bool interface;

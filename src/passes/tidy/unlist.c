@@ -1,6 +1,6 @@
 // Removing initializers. One that is an input too goes in the end with the others of its kind, from
 // the last input to the first: what lies behind an input moves up when it goes, and so that is little.
-#include "unlist.h"
+#include "passes/tidy/inside/unlist.h"
 
 void unlist_initializer(struct unlist *u, struct kit *k, uint32_t value) {
   const struct model_value *v = &k->m->values[value];

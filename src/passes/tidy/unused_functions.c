@@ -4,9 +4,9 @@
 //
 //   main graph ──▶ F ──▶ G          H ──▶ I
 //                  stay              go
-#include "kit.h"
-#include "model_calls.h"
-#include "tidy.h"
+#include "model/model_calls.h"
+#include "passes/kit/kit.h"
+#include "passes/tidy/inside/tidy.h"
 
 struct call {
   uint32_t callee, next; // next: of the same caller, or NO_ID

@@ -9,10 +9,10 @@
 // What the model says of training (bindings of an optimizer, say) names initializers of the main
 // graph: in such a model they stay. So do those of a graph with quantization annotations, which are where
 // a scale is named that no node uses, and sparse ones, which no edit removes.
-#include "tidy.h"
+#include "passes/tidy/inside/tidy.h"
 
-#include "unlist.h"
-#include "weights.h"
+#include "passes/kit/weights.h"
+#include "passes/tidy/inside/unlist.h"
 
 struct unused_options {
   bool inputs;

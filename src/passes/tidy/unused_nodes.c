@@ -9,11 +9,11 @@
 //
 // A node that is used stays as it is, with all of its outputs, also those that nobody uses. So does
 // one that may do something no output shows (effects.h): nobody asked for its going.
-#include "tidy.h"
+#include "passes/tidy/inside/tidy.h"
 
-#include "effects.h"
-#include "name_filter.h"
-#include "weights.h"
+#include "passes/kit/weights.h"
+#include "passes/questions/name_filter.h"
+#include "passes/tidy/inside/effects.h"
 
 struct unused_options {
   struct name_filter nodes;

@@ -2,8 +2,8 @@
 //
 // The model's are needed by nodes of its graphs, and by the domains of its functions (runtimes want those
 // imported); a function's own by the nodes of its body. ai.onnx stays everywhere.
-#include "kit.h"
-#include "tidy.h"
+#include "passes/kit/kit.h"
+#include "passes/tidy/inside/tidy.h"
 
 // Domains that are needed, by name id, of the list of imports that was asked about last.
 struct needed {

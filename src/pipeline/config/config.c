@@ -2,9 +2,9 @@
 //
 // Words are taken as text, quoted or not; what a word means depends on who asks. So 04 is no number of another base, and
 // `yes` is true only where a key of onnx-passes wants a truth.
-#include "config.h"
+#include "pipeline/config/inside/config.h"
 
-#include "guess.h"
+#include "base/guess.h"
 
 #include <math.h>
 #include <stdarg.h>

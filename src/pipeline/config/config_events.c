@@ -6,7 +6,7 @@
 // So whoever reads the list knows no aliases. They can make a small file large (a list of ten aliases of a list of ten
 // aliases …), hence CONFIG_EVENTS. An alias inside what it stands for is refused, as in every tree. Tags and second
 // documents are refused: nothing here would need them. Merge keys (<<) are keys like others, which nobody knows.
-#include "config_events.h"
+#include "pipeline/config/inside/config_events.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -7,10 +7,10 @@
 //
 // A value of a section is kept until all steps are there, those of the command line too, and goes to the steps of its pass
 // that say nothing of it themselves. What weir has nothing for is a warning with its place, and never silence.
-#include "config.h"
+#include "pipeline/config/inside/config.h"
 
-#include "guess.h"
-#include "passes.h"
+#include "base/guess.h"
+#include "passes/catalogue/passes.h"
 
 #include <string.h>
 
@@ -261,7 +261,7 @@ static const struct section_key {
 } section_keys[] = {
 #define KEY(section, key, form, pass, option, same, why)                                           \
   {#section, #key, form_##form, pass, option, same, why},
-#include "config_keys.def"
+#include "pipeline/config/config_keys.def"
 #undef KEY
 };
 enum { SECTION_KEYS = sizeof section_keys / sizeof *section_keys };

@@ -9,9 +9,9 @@
 //
 // In a file of onnx-passes a tolerance is for those passes that promise less than the same numbers, as its classes have
 // it; elsewhere it is for all of them. Which it is, is known at the end of the file.
-#include "config.h"
+#include "pipeline/config/inside/config.h"
 
-#include "guess.h"
+#include "base/guess.h"
 
 #include <math.h>
 #include <string.h>

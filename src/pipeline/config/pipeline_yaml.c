@@ -25,13 +25,13 @@
 //   a.yaml: imports [b.yaml, c.yaml]     b.yaml: imports [d.yaml]     d, b, c, a
 //
 // so their passes come first, and what a later one says counts for more.
-#include "pipeline_yaml.h"
-#include "config.h"
-#include "guess.h"
-#include "again.h"
-#include "groups.h"
-#include "passes.h"
-#include "plain_file.h"
+#include "pipeline/config/pipeline_yaml.h"
+#include "base/again.h"
+#include "base/guess.h"
+#include "json/plain_file.h"
+#include "passes/catalogue/passes.h"
+#include "pipeline/config/inside/config.h"
+#include "pipeline/groups.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #ifndef WEIR_PIPELINE_YAML_H
 #define WEIR_PIPELINE_YAML_H
 
-#include "pipeline.h"
+#include "pipeline/pipeline.h"
 
 // Appends the steps of a text (docs/pipelines.md says what it may hold); `name` stands before the line and column of
 // messages. Every pass has its values checked, and a refusal has the place of its name. ERR_USAGE for what does not fit.

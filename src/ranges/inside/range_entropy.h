@@ -2,7 +2,7 @@
 #ifndef WEIR_RANGE_ENTROPY_H
 #define WEIR_RANGE_ENTROPY_H
 
-#include "dtype.h"
+#include "base/dtype.h"
 
 // Edges `first` and `last` of a histogram of n bins, of which `quantized` (at most n) are to stand for the rest. type: what
 // edges are computed in, which divergences are rounded to.

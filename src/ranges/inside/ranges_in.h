@@ -3,8 +3,8 @@
 #ifndef WEIR_RANGES_IN_H
 #define WEIR_RANGES_IN_H
 
-#include "json.h"
-#include "ranges.h"
+#include "json/json.h"
+#include "ranges/ranges.h"
 
 enum {
   RANGES_LINE_BYTES = 64 << 20,   // of RANGES

@@ -8,7 +8,7 @@
 #ifndef WEIR_RECIPE_ROWS_H
 #define WEIR_RECIPE_ROWS_H
 
-#include "recipe.h"
+#include "recipe/recipe.h"
 
 enum { RECIPE_NUMBERS = 2 * RECIPE_MAX_RANK };
 
@@ -79,7 +79,7 @@ const char *recipe_quantize_type_name(uint32_t i);
 #define KIND(id, name, holds, per_axis, numbers, where, stem, ...)                                 \
   int stem##_fits(const struct recipes *r, const struct recipe_asked *x, struct err *err);         \
   uint32_t stem(struct recipes *r, const struct recipe_asked *x);
-#include "kinds.def"
+#include "recipe/kinds.def"
 #undef KIND
 
 // Numbers of a row: list `i` of those per axis, and further number `i`.

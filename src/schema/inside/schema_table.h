@@ -2,7 +2,7 @@
 #ifndef WEIR_SCHEMA_TABLE_H
 #define WEIR_SCHEMA_TABLE_H
 
-#include "schema.h"
+#include "schema/schema.h"
 
 struct schema_domain {
   const char *name; // "" for ai.onnx

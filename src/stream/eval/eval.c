@@ -17,11 +17,11 @@
 //
 // Here the kinds of recipes meet: what makes the elements of each is a row of the table, and no room
 // below knows another one. The memory is shared out in eval_box.c.
-#include "eval.h"
+#include "stream/eval/eval.h"
 
-#include "eval_math.h"
-#include "eval_parts.h"
-#include "eval_quantize.h"
+#include "stream/eval/core/eval_parts.h"
+#include "stream/eval/math/eval_math.h"
+#include "stream/eval/quantize/eval_quantize.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -7,10 +7,10 @@
 #ifndef WEIR_EVAL_H
 #define WEIR_EVAL_H
 
-#include "eval_turns.h"
-#include "eval_watcher.h"
-#include "io.h"
-#include "recipe.h"
+#include "recipe/recipe.h"
+#include "stream/eval/shared/eval_turns.h"
+#include "stream/eval/shared/eval_watcher.h"
+#include "stream/io/io.h"
 
 struct eval;
 

@@ -8,8 +8,8 @@
 //
 // Tasks of several quantizations read the same stretch one after the other. Where it fits into
 // memory of the caller's it is read there first, with as much around it as the largest lines need.
-#include "eval.h"
-#include "eval_quantize.h"
+#include "stream/eval/eval.h"
+#include "stream/eval/quantize/eval_quantize.h"
 
 #include <assert.h>
 

@@ -21,9 +21,9 @@
 // user's own link led to. That folder is known by its descriptor, and the file is opened in it by
 // its plain name, so no rename can lead elsewhere. With allow_links the last component may be a
 // link to any place. Folders are never followed out.
-#include "beneath.h"
+#include "stream/io/beneath.h"
 
-#include "again.h"
+#include "base/again.h"
 
 #include <errno.h>
 #include <fcntl.h>

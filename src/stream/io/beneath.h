@@ -2,8 +2,8 @@
 #ifndef WEIR_BENEATH_H
 #define WEIR_BENEATH_H
 
-#include "err.h"
-#include "span.h"
+#include "base/err.h"
+#include "base/span.h"
 
 #include <sys/stat.h>
 

@@ -1,8 +1,8 @@
 // Sources are hashed for the manifest, and those beside the model for the edit log: read once more, a block at a time,
 // and interrupted as any work is.
-#include "hash_source.h"
+#include "stream/io/hash_source.h"
 
-#include "arena.h"
+#include "base/arena.h"
 
 enum { READ_BLOCK = 1 << 20 };
 

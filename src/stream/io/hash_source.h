@@ -2,8 +2,8 @@
 #ifndef WEIR_HASH_SOURCE_H
 #define WEIR_HASH_SOURCE_H
 
-#include "digest.h"
-#include "sources.h"
+#include "base/digest.h"
+#include "stream/io/sources.h"
 
 // ERR_RETRY once *stop is set.
 int hash_source(struct sources *s, uint32_t file, const volatile int *stop,

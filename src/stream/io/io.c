@@ -28,10 +28,10 @@
 // is made, and whether it needs that hint, is a question to the output file: io_outlet.c.
 //
 // bench/README.md has the figures that this rests on.
-#include "io_queue.h"
+#include "stream/io/inside/io_queue.h"
 
-#include "threads.h"
-#include "machine.h"
+#include "stream/sys/machine.h"
+#include "stream/sys/threads.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -18,10 +18,10 @@
 #ifndef WEIR_IO_H
 #define WEIR_IO_H
 
-#include "err.h"
-#include "io_window.h"
-#include "sources.h"
-#include "span.h"
+#include "base/err.h"
+#include "base/span.h"
+#include "stream/io/io_window.h"
+#include "stream/io/sources.h"
 
 // IO_RING_OR_SYNC: what IO_AUTO becomes where a ring can be had now: a queue for which there is none later
 // (limits on descriptors or locked memory are used up), or whose ring stops working, goes on with sync.

@@ -11,7 +11,7 @@
 // without it (ENOSYS), and limits on locked memory or descriptors can forbid a ring (ENOMEM,
 // EMFILE). Nothing is lost but overlap, so `auto` goes on with sync and says so once. Limits can also be
 // used up later, by the queues of other workers: a queue of `auto` that gets no ring is one of sync.
-#include "io_engines.h"
+#include "stream/io/inside/io_engines.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
 //
 // Sources are read as by the uring engine. A write is done as soon as it is started, and shares no
 // blocks, so that every byte is made and hashed.
-#include "io_engines.h"
+#include "stream/io/inside/io_engines.h"
 
 #include <errno.h>
 #include <stdlib.h>

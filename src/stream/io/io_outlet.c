@@ -26,7 +26,7 @@
 //
 // Answers are kept for one file, the last. A wrong one (another file under the same number) costs
 // time and never bytes: an unexpected refusal of RWF_DONTCACHE is met by asking again without.
-#include "io_outlet.h"
+#include "stream/io/io_outlet.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,7 +2,7 @@
 #ifndef WEIR_IO_OUTLET_H
 #define WEIR_IO_OUTLET_H
 
-#include "io_engines.h"
+#include "stream/io/inside/io_engines.h"
 
 // Of the file that was written last. All zero but fd = -1: nothing known yet. Used by one thread.
 struct io_outlet {

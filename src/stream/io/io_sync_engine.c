@@ -4,7 +4,7 @@
 //
 // `load` is the same engine with another way of reading (see io_views.c): it exists so that tests
 // of bounded memory have something that must fail them.
-#include "io_outlet.h"
+#include "stream/io/io_outlet.h"
 
 #include <errno.h>
 #include <linux/fs.h>

@@ -13,7 +13,7 @@
 // The ring is used by the thread that opened it and by no other. A system call that it refuses (a
 // filter of system calls that came later, a descriptor that somebody closed) loses it: whose
 // operations are still in the kernel then cannot be known, and is the queue's to deal with.
-#include "io_outlet.h"
+#include "stream/io/io_outlet.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -16,9 +16,9 @@
 // Ranges that follow one another are one, up to MERGED bytes (or `most`): the system drops whole
 // pages, and large ones only when all of them lies in the range. Pages that other processes have
 // mapped stay in any case.
-#include "io_wake.h"
+#include "stream/io/io_wake.h"
 
-#include "span.h"
+#include "base/span.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

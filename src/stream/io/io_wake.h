@@ -3,7 +3,7 @@
 #ifndef WEIR_IO_WAKE_H
 #define WEIR_IO_WAKE_H
 
-#include "sources.h"
+#include "stream/io/sources.h"
 
 struct io_wake_range {
   uint64_t off, n;

@@ -17,7 +17,7 @@
 // Windows are MAP_SHARED and read-only, which RLIMIT_DATA does not count; resident they are, so
 // they stay small and are unmapped as soon as they were used. A device error while reading a page
 // takes the same road as truncation.
-#include "io_window.h"
+#include "stream/io/io_window.h"
 
 #include <assert.h>
 #include <errno.h>

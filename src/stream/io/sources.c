@@ -16,11 +16,11 @@
 //
 // One mutex guards the table's mutable part (descriptors, pins, the list). Locations and identities do
 // not change once loading is over.
-#include "sources.h"
+#include "stream/io/sources.h"
 
-#include "again.h"
-#include "table.h"
-#include "beneath.h"
+#include "base/again.h"
+#include "base/table.h"
+#include "stream/io/beneath.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -6,8 +6,8 @@
 #ifndef WEIR_SOURCES_H
 #define WEIR_SOURCES_H
 
-#include "err.h"
-#include "span.h"
+#include "base/err.h"
+#include "base/span.h"
 
 #include <sys/stat.h>
 

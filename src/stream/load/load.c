@@ -15,8 +15,8 @@
 // What is checked here: framing, nesting, wire types against the schema, names (length, NUL), the
 // size of the metadata. What rows mean is checked where they are made. Framing errors end the load
 // even where a sink collects faults, because nothing after them can be trusted.
-#include "check.h"
-#include "loader.h"
+#include "check/check.h"
+#include "stream/load/inside/loader.h"
 
 #include <assert.h>
 #include <stdarg.h>

@@ -3,9 +3,9 @@
 #ifndef WEIR_LOAD_H
 #define WEIR_LOAD_H
 
-#include "fault.h"
-#include "model.h"
-#include "sources.h"
+#include "check/fault.h"
+#include "model/model.h"
+#include "stream/io/sources.h"
 
 struct load_limits {
   uint32_t nesting;        // messages within messages (default 100)

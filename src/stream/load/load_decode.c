@@ -4,7 +4,7 @@
 // that can hurt here: load.c hands over one unit at a time (nesting checked, payloads left
 // out), and the memory comes from a scratch arena that is reset after every unit, so freeing does
 // nothing and a million units cost no malloc.
-#include "loader.h"
+#include "stream/load/inside/loader.h"
 
 static void *take(void *scratch, size_t n) {
   return arena_alloc(scratch, n);

@@ -8,8 +8,8 @@
 // elsewhere, or from varints, is added in load order: it decided what passes do, so it belongs to
 // the identity of their input. A second pass over the metadata costs less than bookkeeping in the
 // first: the pages are warm, and the hash is fed whole megabytes.
-#include "digest.h"
-#include "loader.h"
+#include "base/digest.h"
+#include "stream/load/inside/loader.h"
 
 #include <stdlib.h>
 

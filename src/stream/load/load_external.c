@@ -9,7 +9,7 @@
 //
 // A data file that is missing meets all the tensors in it at once. Where the load goes on, it is
 // kept by its name alone, what it lacks is counted, and at the end each such file is one fault.
-#include "loader.h"
+#include "stream/load/inside/loader.h"
 
 static bool parse_number(struct span s, uint64_t *out) {
   uint64_t x = 0;

@@ -8,8 +8,8 @@
 //
 // Nodes are walked backwards, because a use goes to the front of its value's list: so the lists end
 // up in file order.
-#include "loader.h"
-#include "model_calls.h"
+#include "model/model_calls.h"
+#include "stream/load/inside/loader.h"
 
 #include <stdlib.h>
 

@@ -4,7 +4,7 @@
 // A function body is a graph of kind GRAPH_FUNCTION whose inputs and outputs are bare names.
 // Training graphs stand alone. Every graph keeps the order of its parts as items: runs of rows, and
 // places of what rows do not hold.
-#include "loader.h"
+#include "stream/load/inside/loader.h"
 
 #include <assert.h>
 

@@ -9,7 +9,7 @@
 //       └─ else_branch ─ GraphProto ─ Identity                     then_branch, else_branch (of If)
 //
 // Inputs are name ids at this point: what they mean is known when all graphs are (load_finish.c).
-#include "loader.h"
+#include "stream/load/inside/loader.h"
 
 #include <assert.h>
 

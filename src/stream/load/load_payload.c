@@ -14,7 +14,7 @@
 //
 // Lists of attributes (floats, ints, strings, s) go through the same door: up to 64 KiB they are
 // held in the skeleton and decoded as well, beyond that they stay where they are.
-#include "loader.h"
+#include "stream/load/inside/loader.h"
 
 #include <assert.h>
 

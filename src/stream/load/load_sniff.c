@@ -6,7 +6,7 @@
 // refuse a good one. It looks at the first bytes and at the size, and knows no more than a few
 // signatures. Weights may begin with any bytes, so of a data file only what is long or telling
 // enough is believed.
-#include "loader.h"
+#include "stream/load/inside/loader.h"
 
 struct mark {
   const char *bytes;

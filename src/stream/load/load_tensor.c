@@ -9,7 +9,7 @@
 //
 // Small tensors are materialized at once, wherever they lie. An inline one then needs no pieces; an
 // external one keeps them, because its bytes may also be copied.
-#include "loader.h"
+#include "stream/load/inside/loader.h"
 
 #include <assert.h>
 

@@ -3,9 +3,9 @@
 // Files are the same if they are one file of the system, whatever they are called: a data file that two models
 // refer to counts once, and so does one with several names, as in a Hugging Face cache, where snapshots are links
 // to blobs. Nothing is read but metadata of .onnx files; what is beside the folder is no part of it.
-#include "model_folder.h"
+#include "stream/load/model_folder.h"
 
-#include "again.h"
+#include "base/again.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -5,8 +5,8 @@
 #ifndef WEIR_MODEL_FOLDER_H
 #define WEIR_MODEL_FOLDER_H
 
-#include "sources.h"
-#include "table.h"
+#include "base/table.h"
+#include "stream/io/sources.h"
 
 enum { MODEL_FOLDER_FILES = 100000 }; // more files and folders below a folder are refused
 

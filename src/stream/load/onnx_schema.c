@@ -3,7 +3,7 @@
 //
 // The table is a few KiB, so it stays in cache while millions of fields go by. Counts and types of onnx_fields.def become forms on the wire here: a list of
 // numbers may come packed or one by one, and a name and any other bytes look the same.
-#include "onnx_schema.h"
+#include "stream/load/inside/onnx_schema.h"
 
 // The form of every count and type that the table uses; one that is missing does not compile.
 enum {
@@ -29,14 +29,14 @@ enum {
 const struct schema_field onnx_schema_fields[MESSAGES][SCHEMA_FIELDS] = {
 #define FIELD(message, number, name, count, type, role, submessage)                                \
   [MESSAGE_##message][number] = {#name, number, count##_##type, ROLE_##role, MESSAGE_##submessage},
-#include "onnx_fields.def"
+#include "model/onnx_fields.def"
 #undef FIELD
 };
 
 static const char *const names[MESSAGES] = {
     "unknown group",
 #define MESSAGE(message, generated, published) published,
-#include "onnx_fields.def"
+#include "model/onnx_fields.def"
 #undef MESSAGE
 };
 

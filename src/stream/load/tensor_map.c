@@ -4,7 +4,7 @@
 //
 //   rows    [0..40]  [32..64]  [100..120]
 //   reach      40       64         120
-#include "tensor_map.h"
+#include "stream/load/tensor_map.h"
 
 #include <stdlib.h>
 

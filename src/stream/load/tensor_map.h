@@ -3,7 +3,7 @@
 #ifndef WEIR_TENSOR_MAP_H
 #define WEIR_TENSOR_MAP_H
 
-#include "model.h"
+#include "model/model.h"
 
 struct tensor_span {
   uint64_t off, len;

@@ -14,9 +14,9 @@
 //
 // Groups (wire types 3 and 4) belong to no known field, but a file may carry them in fields from
 // the future or the past. They are stepped over with a stack of field numbers.
-#include "wire.h"
+#include "stream/load/inside/wire.h"
 
-#include "arena.h"
+#include "base/arena.h"
 
 #include <assert.h>
 #include <stdarg.h>

@@ -9,9 +9,9 @@
 // way; those roots are joined by the same tree, so nothing depends on who made which item, nor on
 // how large items are. Choosing an axis is another question, of the whole operand at once
 // (measure_axes.c).
-#include "measure.h"
+#include "stream/measure/measure.h"
 
-#include "measure_parts.h"
+#include "stream/measure/inside/measure_parts.h"
 
 #include <assert.h>
 #include <math.h>

@@ -9,10 +9,10 @@
 #ifndef WEIR_MEASURE_H
 #define WEIR_MEASURE_H
 
-#include "figures.h"
-#include "recipe.h"
-#include "sources.h"
-#include "work.h"
+#include "recipe/recipe.h"
+#include "stream/io/sources.h"
+#include "stream/run/work.h"
+#include "tensor_stats/figures.h"
 
 // Can this recipe be measured: codes of the NBITS formats, GATHER or QDQ, blocks of a power of two
 // up to 256 or (QDQ) of all of the axis, or codes of SHRINK with a scale a channel?

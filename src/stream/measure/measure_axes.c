@@ -12,9 +12,9 @@
 // Every operation is rounded to float (double for double weights), as NumPy does on arrays of that
 // type; float16 is widened, where NumPy rounds to half and may overflow in the comparison. Sums are
 // double, line by line in the order of storage, by one worker a weight: they depend on nobody else.
-#include "measure_parts.h"
+#include "stream/measure/inside/measure_parts.h"
 
-#include "kernels.h"
+#include "kernels/kernels.h"
 
 #include <math.h>
 

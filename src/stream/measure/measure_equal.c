@@ -8,9 +8,9 @@
 // Pieces are spread because tensors that differ often begin alike: with zeros, or with the rows of
 // a vocabulary that were there before it was extended. An item is one tensor, read by one worker from
 // its beginning to its end: a digest is no sum of parts.
-#include "measure_equal.h"
+#include "stream/measure/measure_equal.h"
 
-#include "measure_parts.h"
+#include "stream/measure/inside/measure_parts.h"
 
 #include <stdlib.h>
 

@@ -3,8 +3,8 @@
 #ifndef WEIR_MEASURE_EQUAL_H
 #define WEIR_MEASURE_EQUAL_H
 
-#include "content_hash.h"
-#include "measure.h"
+#include "stream/measure/measure.h"
+#include "tensor_stats/content_hash.h"
 
 // Likenesses of n recipes into out[0..n), in their order. A sample of each is read
 // (CONTENT_HASH_SAMPLE_BYTES, or all if there are no more), and all of those that have dtype, dims and

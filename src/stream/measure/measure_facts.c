@@ -9,10 +9,10 @@
 //
 // Whether all are multiples of the finest one can be asked when that is known: a second turn, over those
 // that are finite, which ends for a tensor at the first part that says no.
-#include "measure_facts.h"
+#include "stream/measure/measure_facts.h"
 
-#include "kernels_convert.h"
-#include "measure_parts.h"
+#include "kernels/convert/kernels_convert.h"
+#include "stream/measure/inside/measure_parts.h"
 
 #include <math.h>
 

@@ -2,8 +2,8 @@
 #ifndef WEIR_MEASURE_FACTS_H
 #define WEIR_MEASURE_FACTS_H
 
-#include "tensor_stats.h"
-#include "measure.h"
+#include "stream/measure/measure.h"
+#include "tensor_stats/tensor_stats.h"
 
 // Can this recipe be asked about?
 bool measure_facts_can(const struct recipes *r, uint32_t recipe);

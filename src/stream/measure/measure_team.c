@@ -6,8 +6,8 @@
 //
 // What the items are is the caller's. The first failure ends it for all; so does a stop. Afterwards
 // the sources are checked to be unchanged.
-#include "measure_parts.h"
-#include "threads.h"
+#include "stream/measure/inside/measure_parts.h"
+#include "stream/sys/threads.h"
 
 enum { TICK_MS = 50 };
 

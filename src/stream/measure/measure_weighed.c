@@ -12,13 +12,13 @@
 //
 // Without a matrix G the sums need no columns, but are taken so all the same; a weight alone, which may lie in any way, is
 // taken in lines of 4096 elements.
-#include "measure_weighed.h"
+#include "stream/measure/measure_weighed.h"
 
-#include "second_moments.h"
-#include "kernels.h"
-#include "kernels_convert.h"
-#include "measure_parts.h"
-#include "threads.h"
+#include "kernels/convert/kernels_convert.h"
+#include "kernels/kernels.h"
+#include "stream/measure/inside/measure_parts.h"
+#include "stream/sys/threads.h"
+#include "tensor_stats/second_moments.h"
 
 #include <assert.h>
 #include <errno.h>

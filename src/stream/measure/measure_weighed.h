@@ -2,9 +2,9 @@
 #ifndef WEIR_MEASURE_WEIGHED_H
 #define WEIR_MEASURE_WEIGHED_H
 
-#include "eval_cache.h"
-#include "measure.h"
-#include "output_error.h"
+#include "stream/eval/shared/eval_cache.h"
+#include "stream/measure/measure.h"
+#include "tensor_stats/output_error.h"
 
 // codes: of a QUANTIZE, QUANTIZE_BY or QUANTIZE_LINEAR row, also behind what only moves them. The weight W is the row's
 // operand; E is what it is less what codes, scales and zero points stand for.

@@ -18,9 +18,9 @@
 //   its factor    K³ / 6            once for all weights of a value
 //   AWQ           K² N              the ranges of blocks, for the sake of columns
 //   AWQ's scales  20 K² n / 2       once for all weights of a value; n: columns of each that are tried
-#include "effort.h"
+#include "stream/run/effort.h"
 
-#include "second_moments.h"
+#include "tensor_stats/second_moments.h"
 
 #include <stdlib.h>
 
@@ -34,7 +34,7 @@ static double cost_of_format(enum recipe_format format) {
   case FORMAT_##id:                                                                                \
     return (hundredths) / 100.0;
 #define EFFORT_KIND(id, hundredths)
-#include "effort_costs.def"
+#include "stream/run/effort_costs.def"
 #undef EFFORT_FORMAT
 #undef EFFORT_KIND
   default: return 1;
@@ -47,7 +47,7 @@ static double cost_of_kind(enum recipe_kind kind) {
 #define EFFORT_KIND(id, hundredths)                                                                \
   case RECIPE_##id:                                                                                \
     return (hundredths) / 100.0;
-#include "effort_costs.def"
+#include "stream/run/effort_costs.def"
 #undef EFFORT_FORMAT
 #undef EFFORT_KIND
   default: return 0; // what moves elements

@@ -7,7 +7,7 @@
 #ifndef WEIR_EFFORT_H
 #define WEIR_EFFORT_H
 
-#include "plan.h"
+#include "plan/plan.h"
 
 // What comes before the first of a segment's bytes is made: a look at all of the operand, for a scale; columns of codes that
 // are made together; a factor, or a search, that several segments wait for, the first of which has it.

@@ -3,7 +3,7 @@
 // io decides (io_choose) and says what io_uring is; that there is an option --io, and that sync
 // gives the same bytes, is said here. The notice comes once, and only where nobody asked for an
 // engine: who did gets an error instead.
-#include "engine.h"
+#include "stream/run/engine.h"
 
 #include <stdio.h>
 

@@ -2,8 +2,8 @@
 #ifndef WEIR_ENGINE_H
 #define WEIR_ENGINE_H
 
-#include "io.h"
-#include "observer.h"
+#include "base/observer.h"
+#include "stream/io/io.h"
 
 // As io_choose; what there is to say about an engine that took another's place goes to `note`
 // (else it is empty).

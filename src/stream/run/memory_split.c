@@ -14,10 +14,10 @@
 //
 // Where a weight could be kept whole while its scales and codes are made if scratch were larger, tiles become as few and
 // small as disks bear, and what is kept for all workers a part of 24: that is worth more than either.
-#include "memory_split.h"
+#include "stream/run/memory_split.h"
 
-#include "threads.h"
-#include "work.h"
+#include "stream/run/work.h"
+#include "stream/sys/threads.h"
 
 #include <assert.h>
 

@@ -2,8 +2,8 @@
 #ifndef WEIR_MEMORY_SPLIT_H
 #define WEIR_MEMORY_SPLIT_H
 
-#include "err.h"
-#include "io.h"
+#include "base/err.h"
+#include "stream/io/io.h"
 
 struct memory_split {
   uint32_t jobs, tiles;

@@ -21,12 +21,12 @@
 //   range 0   [ made ▒▒▒▒│ ready │               ]      ▒ hashed and sent
 //   range 1   [ made ▒▒▒▒▒▒│ ready │             ]
 //   range 2   [ made ▒▒▒▒│ ready │               ]
-#include "produce.h"
+#include "stream/run/inside/produce.h"
 
-#include "arena.h"
-#include "eval.h"
-#include "lanes.h"
-#include "reread.h"
+#include "base/arena.h"
+#include "stream/eval/eval.h"
+#include "stream/sys/lanes.h"
+#include "stream/sys/reread.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -17,10 +17,10 @@
 // The sync goes through the file itself and not through the workers' queues: it must cover what
 // every worker wrote. Without a thread (the system gives none, or nothing is on disk) the giver
 // does it all.
-#include "recorder.h"
+#include "stream/run/inside/recorder.h"
 
-#include "threads.h"
-#include "fs.h"
+#include "stream/sys/fs.h"
+#include "stream/sys/threads.h"
 
 #include <errno.h>
 #include <pthread.h>

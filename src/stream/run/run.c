@@ -13,15 +13,15 @@
 //
 // The first failure wins and ends all workers at their next tile. A stop (a signal) is no failure:
 // units that are written are still synced and recorded, the ones in progress are abandoned.
-#include "run.h"
+#include "stream/run/run.h"
 
-#include "effort.h"
-#include "eval.h"
-#include "memory_split.h"
-#include "threads.h"
-#include "schedule.h"
-#include "recorder.h"
-#include "produce.h"
+#include "stream/eval/eval.h"
+#include "stream/run/effort.h"
+#include "stream/run/inside/produce.h"
+#include "stream/run/inside/recorder.h"
+#include "stream/run/inside/schedule.h"
+#include "stream/run/memory_split.h"
+#include "stream/sys/threads.h"
 
 #include <assert.h>
 #include <pthread.h>

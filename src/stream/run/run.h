@@ -4,9 +4,9 @@
 #ifndef WEIR_RUN_H
 #define WEIR_RUN_H
 
-#include "plan.h"
-#include "staging.h"
-#include "work.h"
+#include "plan/plan.h"
+#include "stream/run/work.h"
+#include "stream/staging/staging.h"
 
 struct run_stats {
   uint64_t source_bytes_read, bytes_written, bytes_cloned, units_done, units_skipped;

@@ -11,12 +11,12 @@
 //
 // The bytes are read from the finished staged output, mostly still in cache. Without one (null
 // engine) they are made again.
-#include "table.h"
-#include "memory_split.h"
-#include "threads.h"
-#include "produce.h"
-#include "run.h"
-#include "reread.h"
+#include "base/table.h"
+#include "stream/run/inside/produce.h"
+#include "stream/run/memory_split.h"
+#include "stream/run/run.h"
+#include "stream/sys/reread.h"
+#include "stream/sys/threads.h"
 
 #include <assert.h>
 #include <pthread.h>

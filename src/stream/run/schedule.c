@@ -21,9 +21,9 @@
 // same look at it; who makes them while the codes are still being made elsewhere looks again. So a
 // cut is made where a tensor of some size begins, or within one that is merely copied, or within
 // one that reaches to the end of the part. Nearest to the middle is best.
-#include "schedule.h"
+#include "stream/run/inside/schedule.h"
 
-#include "arena.h"
+#include "base/arena.h"
 
 #include <assert.h>
 #include <pthread.h>

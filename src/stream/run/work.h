@@ -3,8 +3,8 @@
 #ifndef WEIR_WORK_H
 #define WEIR_WORK_H
 
-#include "io.h"
-#include "observer.h"
+#include "base/observer.h"
+#include "stream/io/io.h"
 
 enum { WORK_DEFAULT_MEMORY = 48 << 20 };
 

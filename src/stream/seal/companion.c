@@ -5,11 +5,11 @@
 // which an unfinished seal knows its files by. A kill leaves a shorter file in a staging folder,
 // where only an intent to seal gives a name a meaning (seal_intent.h): the next run begins the file
 // anew.
-#include "companion.h"
+#include "stream/seal/companion.h"
 
-#include "table.h"
-#include "fs.h"
-#include "plan.h"
+#include "base/table.h"
+#include "plan/plan.h"
+#include "stream/sys/fs.h"
 
 #include <errno.h>
 #include <fcntl.h>

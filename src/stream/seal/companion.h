@@ -3,8 +3,8 @@
 #ifndef WEIR_COMPANION_H
 #define WEIR_COMPANION_H
 
-#include "digest.h"
-#include "err.h"
+#include "base/digest.h"
+#include "base/err.h"
 
 struct companion;
 

@@ -1,7 +1,7 @@
-#include "leftovers.h"
+#include "stream/seal/leftovers.h"
 
-#include "seal.h"
-#include "staging.h"
+#include "stream/seal/seal.h"
+#include "stream/staging/staging.h"
 
 #include <stdlib.h>
 

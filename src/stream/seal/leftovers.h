@@ -12,9 +12,9 @@
 #ifndef WEIR_LEFTOVERS_H
 #define WEIR_LEFTOVERS_H
 
-#include "arena.h"
-#include "err.h"
-#include "table.h"
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/table.h"
 
 // A data file that a run has put in place, and that no model uses.
 struct leftover_file {

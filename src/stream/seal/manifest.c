@@ -19,10 +19,10 @@
 // Reading doubts the text: it may come from anywhere. Only base names are accepted, a file's shards
 // must follow each other from 0 and be cut and hashed as the text says, the root digest must match, and
 // subject, x_weir.output and one of the files must be one model, before a single file is opened.
-#include "manifest.h"
+#include "stream/seal/manifest.h"
 
-#include "fs.h"
-#include "manifest_form.h"
+#include "stream/seal/inside/manifest_form.h"
+#include "stream/sys/fs.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -4,8 +4,8 @@
 #ifndef WEIR_MANIFEST_H
 #define WEIR_MANIFEST_H
 
-#include "json.h"
-#include "plan.h"
+#include "json/json.h"
+#include "plan/plan.h"
 
 struct manifest_input {
   const struct plan *plan;

@@ -8,12 +8,12 @@
 //
 // ROOT is the SHA-256 of the raw digests of the resources in list order, which is that of names. Files that lie in the
 // same folder and are neither listed nor ignored are a verifier's to judge.
-#include "manifest_signed.h"
+#include "stream/seal/manifest_signed.h"
 
-#include "again.h"
-#include "arena.h"
-#include "manifest_form.h"
-#include "reread_files.h"
+#include "base/again.h"
+#include "base/arena.h"
+#include "stream/seal/inside/manifest_form.h"
+#include "stream/sys/reread_files.h"
 
 #include <errno.h>
 #include <fcntl.h>

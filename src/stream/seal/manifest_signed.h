@@ -7,8 +7,8 @@
 #ifndef WEIR_MANIFEST_SIGNED_H
 #define WEIR_MANIFEST_SIGNED_H
 
-#include "manifest.h"
-#include "reread.h"
+#include "stream/seal/manifest.h"
+#include "stream/sys/reread.h"
 
 // `<onnx>.sig`
 void manifest_signature_name(char name[256], const char *onnx_name);

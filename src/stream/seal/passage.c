@@ -17,13 +17,13 @@
 //
 // Without hard links, 1 is a copy, made in the staging folder and renamed out of it whole.
 
-#include "again.h"
-#include "digest.h"
-#include "fs.h"
-#include "plan.h"
-#include "seal_parts.h"
-#include "staging_folder.h"
-#include "varint.h"
+#include "base/again.h"
+#include "base/digest.h"
+#include "base/varint.h"
+#include "plan/plan.h"
+#include "stream/seal/inside/seal_parts.h"
+#include "stream/staging/staging_folder.h"
+#include "stream/sys/fs.h"
 
 #include <errno.h>
 #include <fcntl.h>

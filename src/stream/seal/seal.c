@@ -16,13 +16,13 @@
 //
 // What is never done: removing or replacing a file that neither the old .onnx names nor its own manifest
 // lists, or that any other model in the folder names.
-#include "seal.h"
+#include "stream/seal/seal.h"
 
-#include "fs.h"
-#include "name_scan.h"
-#include "seal_intent.h"
-#include "seal_parts.h"
-#include "staging_folder.h"
+#include "stream/seal/inside/seal_parts.h"
+#include "stream/seal/seal_intent.h"
+#include "stream/staging/staging_folder.h"
+#include "stream/sys/fs.h"
+#include "stream/sys/name_scan.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -16,11 +16,11 @@
 #ifndef WEIR_SEAL_H
 #define WEIR_SEAL_H
 
-#include "companion.h"
-#include "manifest.h"
-#include "plan.h"
-#include "seal_refers.h"
-#include "staging.h"
+#include "plan/plan.h"
+#include "stream/seal/companion.h"
+#include "stream/seal/manifest.h"
+#include "stream/seal/seal_refers.h"
+#include "stream/staging/staging.h"
 
 struct seal_options {
   bool replace;         // --force or --inplace: existing final names may be replaced

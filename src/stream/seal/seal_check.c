@@ -6,13 +6,13 @@
 // Another run may complete the seal days after the run that began it, and other programs may write to the
 // folder meanwhile. The rename of the .onnx must not make a damaged data file part of a model, so files that
 // have their final names are read too.
-#include "fs.h"
-#include "name_scan.h"
-#include "again.h"
-#include "seal.h"
-#include "seal_intent.h"
-#include "seal_parts.h"
-#include "staging_folder.h"
+#include "base/again.h"
+#include "stream/seal/inside/seal_parts.h"
+#include "stream/seal/seal.h"
+#include "stream/seal/seal_intent.h"
+#include "stream/staging/staging_folder.h"
+#include "stream/sys/fs.h"
+#include "stream/sys/name_scan.h"
 
 #include <errno.h>
 #include <fcntl.h>

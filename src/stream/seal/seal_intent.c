@@ -13,10 +13,10 @@
 // that this seal has moved already from a stranger under the same name. What is read back was on a
 // disk: names are checked to be base names, since they are going to be renamed and unlinked, and `check`
 // is the SHA-256 of the text before it, so that a damaged name never has another file unlinked.
-#include "seal_intent.h"
+#include "stream/seal/seal_intent.h"
 
-#include "fs.h"
-#include "json.h"
+#include "json/json.h"
+#include "stream/sys/fs.h"
 
 enum { SEAL_FORMAT = 1, SEAL_MAX_BYTES = 256 << 20 };
 static const char *const role_names[] = {"data", "onnx", "companion"};

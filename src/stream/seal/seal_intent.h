@@ -2,10 +2,10 @@
 #ifndef WEIR_SEAL_INTENT_H
 #define WEIR_SEAL_INTENT_H
 
-#include "arena.h"
-#include "digest.h"
-#include "err.h"
-#include "seal_refers.h"
+#include "base/arena.h"
+#include "base/digest.h"
+#include "base/err.h"
+#include "stream/seal/seal_refers.h"
 
 enum seal_role { SEAL_DATA, SEAL_ONNX, SEAL_COMPANION }; // in the order of the renames
 

@@ -7,14 +7,14 @@
 // The plan is believed if its digest is the one that the staging folder is named for. What is found
 // has the name of a file of that run, and may be somebody else's all the same: it is named to the user
 // and never removed.
-#include "seal_parts.h"
+#include "stream/seal/inside/seal_parts.h"
 
-#include "again.h"
-#include "fs.h"
-#include "name_scan.h"
-#include "plan_file.h"
-#include "seal_intent.h"
-#include "staging_folder.h"
+#include "base/again.h"
+#include "plan/plan_file.h"
+#include "stream/seal/seal_intent.h"
+#include "stream/staging/staging_folder.h"
+#include "stream/sys/fs.h"
+#include "stream/sys/name_scan.h"
 
 #include <fcntl.h>
 #include <stdio.h>

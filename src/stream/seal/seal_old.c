@@ -17,12 +17,12 @@
 // files of this run's source), each by looking for the bytes of the name. A manifest that is not a
 // consistent one of ours counts as none, and one about another model says nothing of this one's files:
 // what they say gives no right to remove anything.
-#include "seal_parts.h"
+#include "stream/seal/inside/seal_parts.h"
 
-#include "fs.h"
-#include "manifest.h"
-#include "name_scan.h"
-#include "seal.h"
+#include "stream/seal/manifest.h"
+#include "stream/seal/seal.h"
+#include "stream/sys/fs.h"
+#include "stream/sys/name_scan.h"
 
 #include <fcntl.h>
 #include <stdio.h>

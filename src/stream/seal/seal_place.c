@@ -1,13 +1,13 @@
 // A step asks only "is it done already?", which after a kill, or a network file system that repeats
 // a rename, has the same answer for everybody: the staged file is gone, and under the final name lies
 // the inode, or at least the bytes, that seal.json tells.
-#include "seal_parts.h"
+#include "stream/seal/inside/seal_parts.h"
 
-#include "again.h"
-#include "fs.h"
-#include "plan.h"
-#include "reread.h"
-#include "staging_folder.h"
+#include "base/again.h"
+#include "plan/plan.h"
+#include "stream/staging/staging_folder.h"
+#include "stream/sys/fs.h"
+#include "stream/sys/reread.h"
 
 #include <errno.h>
 #include <fcntl.h>

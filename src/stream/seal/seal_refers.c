@@ -1,9 +1,9 @@
 // The model's metadata is loaded as for any command, so a reference is what load takes for one: a location in the external data of
 // any tensor. Its data files are not opened.
-#include "seal_refers.h"
+#include "stream/seal/seal_refers.h"
 
-#include "beneath.h"
-#include "load.h"
+#include "stream/io/beneath.h"
+#include "stream/load/load.h"
 
 #include <stdlib.h>
 #include <string.h>

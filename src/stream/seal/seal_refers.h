@@ -3,8 +3,8 @@
 #ifndef WEIR_SEAL_REFERS_H
 #define WEIR_SEAL_REFERS_H
 
-#include "arena.h"
-#include "sources.h"
+#include "base/arena.h"
+#include "stream/io/sources.h"
 
 #include <stdbool.h>
 

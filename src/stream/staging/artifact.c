@@ -8,12 +8,12 @@
 // digest counts as absent, and so does one that answers another question. The header is that of a
 // staging folder: it holds the identities of the sources, and an answer about other weights is
 // refused.
-#include "artifact.h"
+#include "stream/staging/artifact.h"
 
-#include "again.h"
-#include "fs.h"
-#include "staging_header.h"
-#include "staging_folder.h"
+#include "base/again.h"
+#include "stream/staging/inside/staging_header.h"
+#include "stream/staging/staging_folder.h"
+#include "stream/sys/fs.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -12,8 +12,8 @@
 #ifndef WEIR_ARTIFACT_H
 #define WEIR_ARTIFACT_H
 
-#include "json.h"
-#include "staging.h"
+#include "json/json.h"
+#include "stream/staging/staging.h"
 
 enum { ARTIFACT_BYTES_MAX = 1 << 30 };
 

@@ -1,8 +1,8 @@
-#include "artifact_cache.h"
+#include "stream/staging/artifact_cache.h"
 
-#include "again.h"
-#include "file_lookup.h"
-#include "fs.h"
+#include "base/again.h"
+#include "stream/sys/file_lookup.h"
+#include "stream/sys/fs.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,7 +3,7 @@
 #ifndef WEIR_ARTIFACT_CACHE_H
 #define WEIR_ARTIFACT_CACHE_H
 
-#include "artifact.h"
+#include "stream/staging/artifact.h"
 
 struct artifact_cache {
   const char *folder;              // NULL: nothing is taken

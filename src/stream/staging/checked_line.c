@@ -1,6 +1,6 @@
-#include "checked_line.h"
+#include "stream/staging/inside/checked_line.h"
 
-#include "digest.h"
+#include "base/digest.h"
 
 enum { CHECK_HEX = 16 };
 static const char check_key[] = ",\"check\":\"";

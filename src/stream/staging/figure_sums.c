@@ -5,9 +5,9 @@
 //
 // Joining is what figures_join does with the left part first, so a run that begins at leaf 0 ends
 // as the tree of figures.h whatever its cuts were.
-#include "figure_sums.h"
+#include "stream/staging/figure_sums.h"
 
-#include "table.h"
+#include "base/table.h"
 
 #include <stdlib.h>
 

@@ -7,8 +7,8 @@
 #ifndef WEIR_FIGURE_SUMS_H
 #define WEIR_FIGURE_SUMS_H
 
-#include "figures.h"
-#include "json.h"
+#include "json/json.h"
+#include "tensor_stats/figures.h"
 
 struct figure_sum {
   uint32_t unit;

@@ -12,12 +12,12 @@
 // itself need not be durable at once: if a power cut takes it, the unit is made again, to the same
 // bytes. Every writer makes a file of its own and never touches another's: two copies of one job
 // may run, and a torn last line spoils no later one.
-#include "records.h"
+#include "stream/staging/inside/records.h"
 
-#include "checked_line.h"
-#include "fs.h"
-#include "json.h"
-#include "staging_folder.h"
+#include "json/json.h"
+#include "stream/staging/inside/checked_line.h"
+#include "stream/staging/staging_folder.h"
+#include "stream/sys/fs.h"
 
 #include <errno.h>
 #include <fcntl.h>

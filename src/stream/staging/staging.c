@@ -17,14 +17,14 @@
 // been given to another file).
 //
 // A failure before the first unit was made leaves nothing; once records exist the folder is kept.
-#include "staging.h"
+#include "stream/staging/staging.h"
 
-#include "again.h"
-#include "fs.h"
-#include "plan_file.h"
-#include "records.h"
-#include "staging_header.h"
-#include "staging_folder.h"
+#include "base/again.h"
+#include "plan/plan_file.h"
+#include "stream/staging/inside/records.h"
+#include "stream/staging/inside/staging_header.h"
+#include "stream/staging/staging_folder.h"
+#include "stream/sys/fs.h"
 
 #include <assert.h>
 #include <errno.h>

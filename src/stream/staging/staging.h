@@ -18,13 +18,13 @@
 #ifndef WEIR_STAGING_H
 #define WEIR_STAGING_H
 
-#include "arena.h"
-#include "digest.h"
-#include "figure_sums.h"
-#include "plan.h"
-#include "reread.h"
-#include "sources.h"
-#include "table.h"
+#include "base/arena.h"
+#include "base/digest.h"
+#include "base/table.h"
+#include "plan/plan.h"
+#include "stream/io/sources.h"
+#include "stream/staging/figure_sums.h"
+#include "stream/sys/reread.h"
 
 enum { STAGING_NAME_MAX = 256, STAGING_WRITERS_MAX = 16 };
 enum { STAGING_FILE_MAX = 250 }; // bytes of a file's name: the folder takes 255, ".tmp" among them

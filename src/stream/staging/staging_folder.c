@@ -11,11 +11,11 @@
 // Emptying goes by the same rule as sealing: seal.json, which makes the folder's content matter,
 // goes first, the lock last. On file systems without flock (some FUSE and Lustre mounts) the lock
 // is taken as had.
-#include "fs.h"
+#include "stream/sys/fs.h"
 
-#include "again.h"
-#include "records.h"
-#include "staging_folder.h"
+#include "base/again.h"
+#include "stream/staging/inside/records.h"
+#include "stream/staging/staging_folder.h"
 
 #include <errno.h>
 #include <fcntl.h>

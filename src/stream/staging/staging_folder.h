@@ -3,7 +3,7 @@
 #ifndef WEIR_STAGING_INSIDE_H
 #define WEIR_STAGING_INSIDE_H
 
-#include "staging.h"
+#include "stream/staging/staging.h"
 
 // The folder's name for (OUT, plan id). OUT is cut where it would pass the system's 255 bytes.
 void staging_name(char name[STAGING_NAME_MAX], const char *onnx_name,

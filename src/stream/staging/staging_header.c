@@ -13,12 +13,12 @@
 //
 // Versions may make other bytes of the same plan, and mean other things by what lies in the folder: one
 // of another version is never gone on with. 0.1.0 wrote form 1, without a version.
-#include "staging_header.h"
+#include "stream/staging/inside/staging_header.h"
 
-#include "again.h"
-#include "fs.h"
-#include "json.h"
-#include "staging_join.h"
+#include "base/again.h"
+#include "json/json.h"
+#include "stream/staging/staging_join.h"
+#include "stream/sys/fs.h"
 
 #include <fcntl.h>
 #include <limits.h>

@@ -7,14 +7,14 @@
 //   plan       its digest is the id that the header has; sources of both are the same  else 66
 //   outputs    there, with their size                                    else 66
 //   records    those that are whole and carry the header's digest count; what else there is, its units are made again
-#include "records.h"
-#include "staging_join.h"
+#include "stream/staging/inside/records.h"
+#include "stream/staging/staging_join.h"
 
-#include "fs.h"
-#include "plan_file.h"
-#include "staging_folder.h"
-#include "staging_header.h"
-#include "staging_orders.h"
+#include "plan/plan_file.h"
+#include "stream/staging/inside/staging_header.h"
+#include "stream/staging/inside/staging_orders.h"
+#include "stream/staging/staging_folder.h"
+#include "stream/sys/fs.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -15,7 +15,7 @@
 #ifndef WEIR_STAGING_JOIN_H
 #define WEIR_STAGING_JOIN_H
 
-#include "staging.h"
+#include "stream/staging/staging.h"
 
 #define STAGING_ORDERS "orders.json"
 

@@ -5,11 +5,11 @@
 //    "small_sha256":null,"check":"<16 hex>"}
 //
 // one line, which knows whether it is whole (checked_line.h). It is written last.
-#include "staging_orders.h"
+#include "stream/staging/inside/staging_orders.h"
 
-#include "checked_line.h"
-#include "fs.h"
-#include "plan_file.h"
+#include "plan/plan_file.h"
+#include "stream/staging/inside/checked_line.h"
+#include "stream/sys/fs.h"
 
 #include <limits.h>
 #include <stdlib.h>

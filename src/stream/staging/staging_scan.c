@@ -8,13 +8,13 @@
 // Only the dead may be removed. A half-sealed folder holds the one list of what is left to do, and
 // the sidecars it has put in place already are named by no .onnx yet: they are no orphans. The
 // decision is made again, under the exclusive lock, when something is removed.
-#include "fs.h"
-#include "name_scan.h"
-#include "again.h"
-#include "records.h"
-#include "staging_header.h"
-#include "staging_folder.h"
-#include "staging_join.h"
+#include "base/again.h"
+#include "stream/staging/inside/records.h"
+#include "stream/staging/inside/staging_header.h"
+#include "stream/staging/staging_folder.h"
+#include "stream/staging/staging_join.h"
+#include "stream/sys/fs.h"
+#include "stream/sys/name_scan.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -5,11 +5,11 @@
 //
 // Such a model is whole, but who verifies it finds an old manifest, and who opens its data a file with two
 // names, which could have been put there by anybody. Both are told the reason instead, and the way on.
-#include "unfinished.h"
+#include "stream/staging/unfinished.h"
 
-#include "arena.h"
-#include "shell_words.h"
-#include "staging.h"
+#include "base/arena.h"
+#include "base/shell_words.h"
+#include "stream/staging/staging.h"
 
 int unfinished_refuse(const char *model, struct err *err) {
   char staging[STAGING_NAME_MAX];

@@ -2,7 +2,7 @@
 #ifndef WEIR_UNFINISHED_H
 #define WEIR_UNFINISHED_H
 
-#include "err.h"
+#include "base/err.h"
 
 #include <stdbool.h>
 

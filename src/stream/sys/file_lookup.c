@@ -1,7 +1,7 @@
 // Files of another size are not read.
-#include "file_lookup.h"
+#include "stream/sys/file_lookup.h"
 
-#include "again.h"
+#include "base/again.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -2,8 +2,8 @@
 #ifndef WEIR_FILE_LOOKUP_H
 #define WEIR_FILE_LOOKUP_H
 
-#include "arena.h"
-#include "digest.h"
+#include "base/arena.h"
+#include "base/digest.h"
 
 #define FILE_LOOKUP_ANY_SIZE UINT64_MAX
 

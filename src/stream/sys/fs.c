@@ -9,9 +9,9 @@
 // synced, and renamed:
 //
 //   write <name>.tmp ──▶ fsync ──▶ rename over <name>      (the caller syncs the folder)
-#include "fs.h"
+#include "stream/sys/fs.h"
 
-#include "again.h"
+#include "base/again.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -5,8 +5,8 @@
 #ifndef WEIR_FS_H
 #define WEIR_FS_H
 
-#include "err.h"
-#include "span.h"
+#include "base/err.h"
+#include "base/span.h"
 
 #include <stdbool.h>
 #include <sys/stat.h>

@@ -1,9 +1,9 @@
 // The kernel takes the same number of blocks of each stream, so a turn hashes what the stream with the
 // least has. What does not fill a block is kept in the lane, in front of the bytes that come next; a
 // stream's end (FIPS 180-4, 5.1.1: a bit, zeros, the length) is hashed behind it.
-#include "lanes.h"
+#include "stream/sys/lanes.h"
 
-#include "kernels.h"
+#include "kernels/kernels.h"
 
 #include <assert.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #ifndef WEIR_LANES_H
 #define WEIR_LANES_H
 
-#include "digest.h"
+#include "base/digest.h"
 
 enum { LANES_MAX = 4 };
 

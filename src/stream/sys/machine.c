@@ -6,10 +6,10 @@
 // Version 1 calls the file memory.limit_in_bytes and has a mount of its own for memory. Where the
 // mounts are elsewhere, or the path is one of another namespace, no file is found and no limit is
 // taken from it.
-#include "machine.h"
+#include "stream/sys/machine.h"
 
-#include "again.h"
-#include "span.h"
+#include "base/again.h"
+#include "base/span.h"
 
 #include <limits.h>
 #include <pthread.h>

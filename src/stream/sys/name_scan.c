@@ -16,11 +16,11 @@
 //   |---------- window ----------|
 //                          |---------- window ----------|
 //                          `-----' n + 2 bytes, moved to the front
-#include "name_scan.h"
+#include "stream/sys/name_scan.h"
 
-#include "again.h"
-#include "fs.h"
-#include "varint.h"
+#include "base/again.h"
+#include "base/varint.h"
+#include "stream/sys/fs.h"
 
 #include <errno.h>
 #include <fcntl.h>

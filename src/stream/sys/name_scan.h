@@ -2,8 +2,8 @@
 #ifndef WEIR_NAME_SCAN_H
 #define WEIR_NAME_SCAN_H
 
-#include "err.h"
-#include "span.h"
+#include "base/err.h"
+#include "base/span.h"
 
 enum name_scan {
   NAME_SCAN_FREE,    // no model names it

@@ -8,11 +8,11 @@
 // rule: then hashing is what takes the time. So where there are many ranges, a worker reads several at a
 // time and hashes them side by side (lanes.h), as many as leave the others as much to do; a range that is
 // alone goes through libcrypto.
-#include "reread.h"
+#include "stream/sys/reread.h"
 
-#include "arena.h"
-#include "lanes.h"
-#include "threads.h"
+#include "base/arena.h"
+#include "stream/sys/lanes.h"
+#include "stream/sys/threads.h"
 
 #include <errno.h>
 #include <stdatomic.h>

@@ -2,8 +2,8 @@
 #ifndef WEIR_REREAD_H
 #define WEIR_REREAD_H
 
-#include "digest.h"
-#include "err.h"
+#include "base/digest.h"
+#include "base/err.h"
 
 struct reread {
   int fd;

@@ -1,9 +1,9 @@
 // SHA-256 of a whole file, as other tools have it, cannot be put together from those of its units: it takes a read in
 // order. Units are hashed along with it, so that one read says both, and that they are of the same bytes.
-#include "reread_files.h"
+#include "stream/sys/reread_files.h"
 
-#include "arena.h"
-#include "threads.h"
+#include "base/arena.h"
+#include "stream/sys/threads.h"
 
 #include <errno.h>
 #include <stdatomic.h>

@@ -2,7 +2,7 @@
 #ifndef WEIR_REREAD_FILES_H
 #define WEIR_REREAD_FILES_H
 
-#include "reread.h"
+#include "stream/sys/reread.h"
 
 struct reread_file {
   const char *name; // for messages

@@ -2,10 +2,10 @@
 //
 // Whoever has a folder holds a lock on it, so a folder without one is dead, or so young that its maker has not come to lock it:
 // that one looks, once it has the lock, whether its folder is still there, and else makes another.
-#include "scratch.h"
+#include "stream/sys/scratch.h"
 
-#include "again.h"
-#include "fs.h"
+#include "base/again.h"
+#include "stream/sys/fs.h"
 
 #include <errno.h>
 #include <fcntl.h>

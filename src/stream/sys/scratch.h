@@ -8,8 +8,8 @@
 #ifndef WEIR_SCRATCH_H
 #define WEIR_SCRATCH_H
 
-#include "arena.h"
-#include "err.h"
+#include "base/arena.h"
+#include "base/err.h"
 
 struct scratch {
   const char *path; // NULL: none

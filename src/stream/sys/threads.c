@@ -6,7 +6,7 @@
 //
 // If the system refuses a thread, those that were started do the work: fewer workers give the same
 // bytes.
-#include "threads.h"
+#include "stream/sys/threads.h"
 
 #include <assert.h>
 #include <sched.h>

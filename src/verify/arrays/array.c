@@ -5,9 +5,9 @@
 //
 // Whoever reads elements goes through array_read, or through `at` where they are in memory. Nothing here
 // closes a descriptor.
-#include "array.h"
+#include "verify/arrays/array.h"
 
-#include "again.h"
+#include "base/again.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -9,9 +9,9 @@
 #ifndef WEIR_ARRAY_H
 #define WEIR_ARRAY_H
 
-#include "arena.h"
-#include "dtype.h"
-#include "err.h"
+#include "base/arena.h"
+#include "base/dtype.h"
+#include "base/err.h"
 
 #include <stdbool.h>
 

@@ -7,13 +7,13 @@
 //
 // Elements go as raw_data, a stretch at a time; strings as string_data. Lengths stand in front of what they
 // count, so those of sequences are found by a walk over their items first, the inner ones before the outer.
-#include "array_files.h"
+#include "verify/arrays/array_files.h"
 
-#include "again.h"
-#include "fs.h"
-#include "onnx_fields.h"
-#include "table.h"
-#include "varint.h"
+#include "base/again.h"
+#include "base/table.h"
+#include "base/varint.h"
+#include "model/onnx_fields.h"
+#include "stream/sys/fs.h"
 
 #include <errno.h>
 #include <fcntl.h>

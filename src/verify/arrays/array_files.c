@@ -2,11 +2,11 @@
 // of its format (array_formats.h), which is told by its first bytes.
 //
 // A file stays open as long as an array lies in it, the one without a name as long as any does.
-#include "array_files.h"
+#include "verify/arrays/array_files.h"
 
-#include "again.h"
-#include "array_formats.h"
-#include "table.h"
+#include "base/again.h"
+#include "base/table.h"
+#include "verify/arrays/inside/array_formats.h"
 
 #include <assert.h>
 #include <dirent.h>

@@ -14,7 +14,7 @@
 #ifndef WEIR_ARRAY_FILES_H
 #define WEIR_ARRAY_FILES_H
 
-#include "array.h"
+#include "verify/arrays/array.h"
 
 // One case: what a model is given at once, and perhaps what it should give.
 struct array_case {

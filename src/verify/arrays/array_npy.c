@@ -10,7 +10,7 @@
 //
 // What a .npy cannot say is refused with the reason: objects are pickles, which are programs, and the types
 // of ml_dtypes (bfloat16, float8, int4) are saved as bytes without a type.
-#include "array_formats.h"
+#include "verify/arrays/inside/array_formats.h"
 
 enum { HEADER_MOST = 1 << 16, STRING_MOST = 1 << 20 };
 

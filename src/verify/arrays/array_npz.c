@@ -11,9 +11,9 @@
 // CRC-32. Nothing is written under a member's name, so that it may have slashes, as names of values do.
 //
 // Stored members stay where they are; deflated ones go to memory or to the file without a name.
-#include "array_formats.h"
+#include "verify/arrays/inside/array_formats.h"
 
-#include "table.h"
+#include "base/table.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -12,11 +12,11 @@
 // these and the values are of the kind that elem_type names; else it is a tensor. A sequence of one and an
 // optional that holds one are the same bytes: such an array is `either`, taken for a sequence until
 // array_settle says what the model wants. An optional whose elem_type is UNDEFINED holds nothing.
-#include "array_formats.h"
+#include "verify/arrays/inside/array_formats.h"
 
-#include "onnx_fields.h"
-#include "table.h"
-#include "varint.h"
+#include "base/table.h"
+#include "base/varint.h"
+#include "model/onnx_fields.h"
 
 enum {
   WINDOW = 1 << 16,

@@ -1,9 +1,9 @@
 // All ranges were checked by who made the stretch: reading past its end is a mistake of ours, and a file
 // that has become shorter meanwhile is an error of its own.
-#include "feed.h"
+#include "verify/arrays/inside/feed.h"
 
-#include "again.h"
-#include "fs.h"
+#include "base/again.h"
+#include "stream/sys/fs.h"
 
 #include <assert.h>
 #include <errno.h>

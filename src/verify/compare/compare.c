@@ -8,11 +8,11 @@
 // overflow nor underflow.
 //
 // The items of a sequence are compared as one array, each after the one before.
-#include "compare.h"
+#include "verify/compare/compare.h"
 
-#include "compare_parts.h"
-#include "quantiles.h"
-#include "table.h"
+#include "base/table.h"
+#include "verify/compare/inside/compare_parts.h"
+#include "verify/compare/inside/quantiles.h"
 
 #include <assert.h>
 #include <math.h>

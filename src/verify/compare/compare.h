@@ -26,7 +26,7 @@
 #ifndef WEIR_COMPARE_H
 #define WEIR_COMPARE_H
 
-#include "array.h"
+#include "verify/arrays/array.h"
 
 struct compare_bounds {
   double rtol, atol;        // allclose; < 0: not asked for

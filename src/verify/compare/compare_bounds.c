@@ -2,9 +2,9 @@
 //
 // A bound is met if the figure is on its side or equal to it; a figure that is no number meets none. What is
 // wrong is said with the number seen and the bound, all of it as far as the line goes.
-#include "compare.h"
+#include "verify/compare/compare.h"
 
-#include "compare_parts.h"
+#include "verify/compare/inside/compare_parts.h"
 
 #include <math.h>
 #include <stdarg.h>

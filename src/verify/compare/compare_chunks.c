@@ -3,9 +3,9 @@
 // What lies in memory is used where it is; of files, a stretch of each is read. Elements become doubles by
 // the arithmetic of Cast, which is exact for every type but 64-bit integers: the differences of those are
 // taken of the integers.
-#include "compare_parts.h"
+#include "verify/compare/inside/compare_parts.h"
 
-#include "kernels_convert.h"
+#include "kernels/convert/kernels_convert.h"
 
 #include <float.h>
 #include <math.h>

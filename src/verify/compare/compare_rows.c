@@ -2,9 +2,9 @@
 //
 //   row of the reference   0.70  0.20  0.10     first 0.70, second 0.20: 0.50 apart
 //   row of the result      0.30  0.60  0.10     the largest is elsewhere: changed, if no error is above 0.50
-#include "compare.h"
+#include "verify/compare/compare.h"
 
-#include "compare_parts.h"
+#include "verify/compare/inside/compare_parts.h"
 
 #include <math.h>
 

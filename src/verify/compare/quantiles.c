@@ -3,9 +3,9 @@
 // Both that are asked for go their own ways, from the first pass on. A pass ends early for one whose
 // candidates turn out to be equal: differences of integers and of coarse floats are often few different
 // numbers.
-#include "quantiles.h"
+#include "verify/compare/inside/quantiles.h"
 
-#include "float_bits.h"
+#include "kernels/float_bits.h"
 
 #include <assert.h>
 

@@ -1,7 +1,7 @@
 // Metrics of a task, row by row: a row of the output is in memory at a time, as doubles, which hold every place.
-#include "task_metric.h"
+#include "verify/compare/task_metric.h"
 
-#include "kernels_convert.h"
+#include "kernels/convert/kernels_convert.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -12,7 +12,7 @@
 #ifndef WEIR_TASK_METRIC_H
 #define WEIR_TASK_METRIC_H
 
-#include "array.h"
+#include "verify/arrays/array.h"
 
 enum task_metric {
   TASK_MAX_ABS_ERROR,

@@ -5,11 +5,11 @@
 //
 // What a run does beside that (units, records, syncs, staging) is for outputs that somebody keeps. A
 // part is made, run and removed; if it is half there, nobody looks at it.
-#include "part.h"
+#include "verify/cut/part.h"
 
-#include "eval.h"
-#include "fs.h"
-#include "plan_parts.h"
+#include "plan/plan_parts.h"
+#include "stream/eval/eval.h"
+#include "stream/sys/fs.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -8,9 +8,9 @@
 #ifndef WEIR_PART_H
 #define WEIR_PART_H
 
-#include "model.h"
-#include "recipe.h"
-#include "sources.h"
+#include "model/model.h"
+#include "recipe/recipe.h"
+#include "stream/io/sources.h"
 
 struct part_input {
   uint32_t value;

@@ -7,10 +7,10 @@
 //
 // A site that nobody demands anything of is none: nothing uses what it computed (tidy/dead), or it
 // computes nothing (an Identity behind a weight that went).
-#include "sites.h"
+#include "verify/cut/sites.h"
 
-#include "model_live.h"
-#include "sites_parts.h"
+#include "model/model_live.h"
+#include "verify/cut/inside/sites_parts.h"
 
 #include <stdlib.h>
 

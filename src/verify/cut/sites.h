@@ -14,9 +14,9 @@
 #ifndef WEIR_SITES_H
 #define WEIR_SITES_H
 
-#include "edit_groups.h"
-#include "infer.h"
-#include "model.h"
+#include "edit/edit_groups.h"
+#include "infer/infer.h"
+#include "model/model.h"
 
 // Values of the source and of the result. Pairs of inputs that share a value are given one array. Of an input
 // NO_ID: that side has none.

@@ -12,7 +12,7 @@
 //
 // What is read and constant is a constant of the part. Two pairs may share a value: both are given one
 // array.
-#include "sites_parts.h"
+#include "verify/cut/inside/sites_parts.h"
 
 #include <stdlib.h>
 

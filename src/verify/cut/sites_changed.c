@@ -13,8 +13,8 @@
 // does not: what changed there are nodes of that graph. Nodes of functions are never elements, since
 // only a call says of what types they are: calls of a function that changed are, in the graph where
 // they stand.
-#include "model_calls.h"
-#include "sites_parts.h"
+#include "model/model_calls.h"
+#include "verify/cut/inside/sites_parts.h"
 
 // ---- values ------------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@
 //
 // A site lies in one graph. Where a join would cross a body's border, the node around it is forced to
 // count as changed, and all is found again.
-#include "sites_parts.h"
+#include "verify/cut/inside/sites_parts.h"
 
 uint32_t sites_join_root(struct sites_cut *c, uint32_t element) {
   uint32_t at = element;

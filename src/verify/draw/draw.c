@@ -4,9 +4,9 @@
 // What is known of a value is asked of inference with the numbers of this case. Sizes that depend on elements (NonZero,
 // a Range to what is drawn) are symbols there: each gets a small number when it is first met, the same one
 // nearly always, so that two that must be equal are; the whole case keeps it.
-#include "draw_parts.h"
+#include "verify/draw/inside/draw_parts.h"
 
-#include "kernels_convert.h"
+#include "kernels/convert/kernels_convert.h"
 
 #include <stdio.h>
 

@@ -10,8 +10,8 @@
 #ifndef WEIR_DRAW_H
 #define WEIR_DRAW_H
 
-#include "array.h"
-#include "infer.h"
+#include "infer/infer.h"
+#include "verify/arrays/array.h"
 
 struct draw_shape { // --shape name=1x128x200
   const char *name;

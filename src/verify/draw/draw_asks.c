@@ -6,7 +6,7 @@
 // Inference knows the dims of the result where they are declared, or follow from others; where it does not, they are
 // the small numbers of this case, which is as good as any. Axes that may be chosen are those in which the result differs from
 // the operand.
-#include "draw_parts.h"
+#include "verify/draw/inside/draw_parts.h"
 
 struct ask {
   struct draw *d;

@@ -9,7 +9,7 @@
 // than what it slides over, two parts that meet are equally long) is known by inferring the model once more with numbers
 // and counting what is wrong (draw_fit.c). One symbol after another is tried with its candidates until nothing is wrong,
 // or a budget of nodes is used up; the best is kept. What users said is never changed.
-#include "draw_parts.h"
+#include "verify/draw/inside/draw_parts.h"
 
 #include <ctype.h>
 

@@ -2,7 +2,7 @@
 //
 // A stream is named by (seed, name): the state begins at the seed, mixed with FNV-1a of the name, so that an array is
 // drawn alike whatever others are drawn before it. No libm: its functions differ in the last bit between systems.
-#include "draw_parts.h"
+#include "verify/draw/inside/draw_parts.h"
 
 static uint64_t mix(uint64_t x) {
   x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;

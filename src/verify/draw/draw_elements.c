@@ -5,9 +5,9 @@
 // between the numbers that their producer and their readers allow.
 //
 //   draw ──▶ int64 or float, 1024 at a time ──▶ kernels_convert ──▶ wide elements ──▶ packed (below 8 bits)
-#include "draw_parts.h"
+#include "verify/draw/inside/draw_parts.h"
 
-#include "kernels_convert.h"
+#include "kernels/convert/kernels_convert.h"
 
 #include <ctype.h>
 #include <math.h>

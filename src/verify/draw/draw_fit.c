@@ -1,7 +1,7 @@
 // Do the sizes of a case fit? What is wrong is counted: values of nodes that cannot take what they are given, in bodies
 // too, dims that are 0, and what a runtime refuses though inference does not ask for it. A model may have some of it
 // whatever its sizes are: then no case has less.
-#include "draw_parts.h"
+#include "verify/draw/inside/draw_parts.h"
 
 // Does a recurrent layer begin with states of another batch? ONNX Runtime refuses them; inference does not ask.
 static bool differs_in_batch(struct draw *d, struct infer *in, uint32_t node) {

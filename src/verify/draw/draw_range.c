@@ -7,7 +7,7 @@
 //
 // A mask that is added (0 and -inf, or a large negative number) is told by its range: it gets these two and nothing
 // between them.
-#include "draw_parts.h"
+#include "verify/draw/inside/draw_parts.h"
 
 #include <float.h>
 #include <math.h>

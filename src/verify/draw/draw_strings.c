@@ -5,7 +5,7 @@
 //
 // What nodes pass on without a look is followed, a bounded number of values.
 
-#include "draw_parts.h"
+#include "verify/draw/inside/draw_parts.h"
 
 enum { VALUES = 64, WORDS = 256, STRINGS_MOST = 1 << 20 };
 

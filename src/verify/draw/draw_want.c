@@ -7,7 +7,7 @@
 // index = mul x + add. Bodies of Loop, Scan and If and functions of the model are entered where the value goes into
 // them, and branches of an If are left where it comes out. The walk looks at a value once for each way in which it comes
 // about, and at so many of them at most: what it has not seen wants nothing.
-#include "draw_parts.h"
+#include "verify/draw/inside/draw_parts.h"
 
 #include <math.h>
 
@@ -69,7 +69,7 @@ static const struct want_row {
   uint8_t n;
 } rows[] = {
 #define WANT(op, slot, kind, n) {op, slot, WANT_##kind, n},
-#include "draw_wants.def"
+#include "verify/draw/draw_wants.def"
 #undef WANT
 };
 

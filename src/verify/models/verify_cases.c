@@ -1,6 +1,6 @@
 // What whole models are given: arrays of the user's, each checked against the model's inputs, or drawn ones, for the source, or for
 // the result where that takes fewer sizes.
-#include "verify_models.h"
+#include "verify/models/verify_models.h"
 
 #include <string.h>
 

@@ -4,11 +4,11 @@
 //
 // is the same model with these outputs at the end of its list. The weights stay where they are: the runtime is told the
 // folder of the data files.
-#include "verify_models.h"
+#include "verify/models/verify_models.h"
 
-#include "again.h"
-#include "fs.h"
-#include "onnx_fields.h"
+#include "base/again.h"
+#include "model/onnx_fields.h"
+#include "stream/sys/fs.h"
 
 #include <errno.h>
 #include <fcntl.h>

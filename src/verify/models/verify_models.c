@@ -9,14 +9,14 @@
 //
 // Numbers of a model that a pass which loses has made are judged where its inputs were given: drawn ones say little about the
 // loss. Bounds of the user's own are judged on either.
-#include "verify_models.h"
+#include "verify/models/verify_models.h"
 
-#include "load.h"
-#include "machine.h"
-#include "verify_half.h"
-#include "verify_import.h"
-#include "verify_products.h"
-#include "verify_rounded.h"
+#include "stream/load/load.h"
+#include "stream/sys/machine.h"
+#include "verify/run/verify_half.h"
+#include "verify/run/verify_products.h"
+#include "verify/run/verify_rounded.h"
+#include "verify/sites/verify_import.h"
 
 #include <string.h>
 

@@ -3,11 +3,11 @@
 #ifndef WEIR_VERIFY_MODELS_H
 #define WEIR_VERIFY_MODELS_H
 
-#include "array_files.h"
-#include "infer.h"
-#include "verify.h"
-#include "verify_random.h"
-#include "verify_top1.h"
+#include "infer/infer.h"
+#include "verify/arrays/array_files.h"
+#include "verify/models/verify_random.h"
+#include "verify/run/verify.h"
+#include "verify/run/verify_top1.h"
 
 // A model as far as its metadata goes.
 struct verify_side {

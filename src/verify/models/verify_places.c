@@ -5,11 +5,11 @@
 //
 // The values of x come from a second model: the source with every such x as a further output; it refers to the weights of the source.
 // It is made when the first places differ, and runs once for each output and case with other places.
-#include "verify_models.h"
+#include "verify/models/verify_models.h"
 
-#include "calibrate_model.h"
-#include "compare.h"
-#include "verify_walk.h"
+#include "calibrate/calibrate_model.h"
+#include "verify/compare/compare.h"
+#include "verify/models/verify_walk.h"
 
 #include <math.h>
 #include <string.h>

@@ -7,12 +7,12 @@
 // Where numbers have no part in what a node makes (Shape), what comes before it shows nothing of them either.
 //
 // A node around bodies depends on all that the nodes of these do, and a node that calls a function on all of its nodes.
-#include "verify_random.h"
+#include "verify/models/verify_random.h"
 
-#include "verify_walk.h"
+#include "verify/models/verify_walk.h"
 
-#include "model_calls.h"
-#include "schema.h"
+#include "model/model_calls.h"
+#include "schema/schema.h"
 
 #include <string.h>
 

@@ -2,11 +2,11 @@
 #ifndef WEIR_VERIFY_RANDOM_H
 #define WEIR_VERIFY_RANDOM_H
 
-#include "arena.h"
-#include "array.h"
-#include "infer.h"
-#include "model.h"
-#include "schema.h"
+#include "base/arena.h"
+#include "infer/infer.h"
+#include "model/model.h"
+#include "schema/schema.h"
+#include "verify/arrays/array.h"
 
 enum verify_does {
   VERIFY_DRAWS = 1,  // draws numbers

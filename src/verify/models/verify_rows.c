@@ -1,7 +1,7 @@
 // What whole models give, judged: a row for each output of each case, and top-1 by the rows of all cases together.
-#include "verify_models.h"
+#include "verify/models/verify_models.h"
 
-#include "task_metric.h"
+#include "verify/compare/task_metric.h"
 
 #include <math.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 //   y ◀── Add ◀── Mul ◀── x      y, then what Add reads, then what Mul reads; a node with two readers once
 //          ▲
 //          └── If { … }          what the nodes of its bodies read too
-#include "verify_walk.h"
+#include "verify/models/verify_walk.h"
 
 void verify_walk_begin(struct verify_walk *w, const struct verify_random *r) {
   *w = (struct verify_walk){.r = r};

@@ -3,7 +3,7 @@
 #ifndef WEIR_VERIFY_WALK_H
 #define WEIR_VERIFY_WALK_H
 
-#include "verify_random.h"
+#include "verify/models/verify_random.h"
 
 // Nodes that are still to be looked at, each once.
 struct verify_walk {

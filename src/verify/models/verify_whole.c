@@ -9,9 +9,9 @@
 // The same holds where these are stored as floats:  x ─▶ Conv ─▶ ArgMax ─▶ Cast to float ─▶ Transpose ─▶ y
 //
 // The schema says which operators jump and which round nothing.
-#include "verify_random.h"
+#include "verify/models/verify_random.h"
 
-#include "verify_walk.h"
+#include "verify/models/verify_walk.h"
 
 // The type of a value; UNDEFINED: not known.
 static enum dtype type_of(struct infer *in, uint32_t value) {

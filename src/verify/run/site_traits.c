@@ -1,7 +1,7 @@
 // What verification asks of a site before it trusts what a run of it says (site_traits.h).
 //
 // Nothing here knows of a run: the answers are of the rows of a model, or of the elements of arrays, and depend on no order.
-#include "site_traits.h"
+#include "verify/run/site_traits.h"
 
 #include <string.h>
 

@@ -2,8 +2,8 @@
 #ifndef WEIR_SITE_TRAITS_H
 #define WEIR_SITE_TRAITS_H
 
-#include "array.h"
-#include "model.h"
+#include "model/model.h"
+#include "verify/arrays/array.h"
 
 // The narrowest elements of a side that stand for weights: of MatMulNBits and its kin by the attribute. 64: there are none.
 uint32_t site_traits_bits(const struct model *m, const uint32_t *nodes, uint32_t n,

@@ -1,11 +1,11 @@
 // What verification of models and of sites share: the runtime, a folder for what is written on the way (scratch.h), the
 // verdict.
-#include "verify.h"
+#include "verify/run/verify.h"
 
-#include "custom_ops.h"
-#include "machine.h"
-#include "runtime_find.h"
-#include "scratch.h"
+#include "passes/custom_ops/custom_ops.h"
+#include "stream/sys/machine.h"
+#include "stream/sys/scratch.h"
+#include "verify/runtime/runtime_find.h"
 
 #include <stdlib.h>
 #include <string.h>

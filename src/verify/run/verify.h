@@ -15,16 +15,16 @@
 #ifndef WEIR_VERIFY_H
 #define WEIR_VERIFY_H
 
-#include "compare.h"
-#include "draw.h"
-#include "edit_groups.h"
-#include "json.h"
-#include "observer.h"
-#include "pipeline.h"
-#include "request.h"
-#include "runtime.h"
-#include "sources.h"
-#include "verified.h"
+#include "base/observer.h"
+#include "edit/edit_groups.h"
+#include "execute/request.h"
+#include "json/json.h"
+#include "pipeline/pipeline.h"
+#include "report/verified.h"
+#include "stream/io/sources.h"
+#include "verify/compare/compare.h"
+#include "verify/draw/draw.h"
+#include "verify/runtime/runtime.h"
 
 #include <stdio.h>
 

@@ -13,11 +13,11 @@
 //
 // Whole models that lose have one floor, of SQNR, and none where weights have 2 or 3 bits; verify_models.c says when it is looked
 // at. A cosine alone says nothing: outputs that are nearly all one number have one of 0.99 whatever else they are.
-#include "infer.h"
-#include "passes.h"
-#include "site_traits.h"
-#include "verify_half.h"
-#include "verify_losses.h"
+#include "infer/infer.h"
+#include "passes/catalogue/passes.h"
+#include "verify/run/site_traits.h"
+#include "verify/run/verify_half.h"
+#include "verify/run/verify_losses.h"
 
 #include <string.h>
 

@@ -5,12 +5,12 @@
 //
 // Two of them: the runtime takes one that stands alone between others for float32 too. That holds without its optimizations, from
 // ONNX Runtime 1.20 to 1.31. Values in bodies of functions, whose types are known to callers alone, stay as they are.
-#include "verify_half.h"
+#include "verify/run/verify_half.h"
 
-#include "calibrate_model.h"
-#include "edit.h"
-#include "infer.h"
-#include "load.h"
+#include "calibrate/calibrate_model.h"
+#include "edit/edit.h"
+#include "infer/infer.h"
+#include "stream/load/load.h"
 
 struct verify_half {
   struct sources *sources;

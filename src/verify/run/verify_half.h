@@ -5,7 +5,7 @@
 #ifndef WEIR_VERIFY_HALF_H
 #define WEIR_VERIFY_HALF_H
 
-#include "verify.h"
+#include "verify/run/verify.h"
 
 // The type of 16 bits that nodes compute in, those in bodies too; UNDEFINED: none does. float16 counts for more.
 enum dtype verify_half_computed(const struct model *m, struct infer *in);

@@ -12,10 +12,10 @@
 // of models that are equal. All counts are those of the model as it would be written out (verify_uses.h): a constant that several nodes share
 // and one that a function has for each of its calls count alike. Weights in fewer bits are a loss only where others have become fewer: more of
 // them alone is a form of the same that the counts do not see through.
-#include "verify_losses.h"
+#include "verify/run/verify_losses.h"
 
-#include "verify_half.h"
-#include "verify_uses.h"
+#include "verify/run/verify_half.h"
+#include "verify/run/verify_uses.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,8 +2,8 @@
 #ifndef WEIR_VERIFY_LOSSES_H
 #define WEIR_VERIFY_LOSSES_H
 
-#include "infer.h"
-#include "model.h"
+#include "infer/infer.h"
+#include "model/model.h"
 
 struct verify_losses {
   bool quantized;   // the result alone has quantized weights or activations

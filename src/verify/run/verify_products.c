@@ -6,7 +6,7 @@
 // A verification runs the first, unless it is told to optimize. On x86 without VNNI the second cuts off sums of two products beyond 16
 // bits, so that nothing was seen of the accuracy there. Operators on codes that the model has itself are run as they are. Weights of 7 bits
 // (--reduce-range) leave room for any sum.
-#include "verify_products.h"
+#include "verify/run/verify_products.h"
 
 // ---- this processor ------------------------------------------------------------------------------
 

@@ -2,8 +2,8 @@
 #ifndef WEIR_VERIFY_PRODUCTS_H
 #define WEIR_VERIFY_PRODUCTS_H
 
-#include "sites.h"
-#include "verify.h"
+#include "verify/cut/sites.h"
+#include "verify/run/verify.h"
 
 // Sets found.products_unseen where this processor cuts off sums of int8 products (verify_products_cut), the runs were not optimized, and an
 // optimized session multiplies codes of *m that are large enough. s: of the files of *m, whose weights are read up to the first such code;

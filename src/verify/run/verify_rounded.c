@@ -11,9 +11,9 @@
 //   from 1.32 on   also where x is dequantized, but from 8 bits: for those there are other operators
 //
 // (Each was found by loading such a model.)
-#include "verify_rounded.h"
+#include "verify/run/verify_rounded.h"
 
-#include "verify_products.h"
+#include "verify/run/verify_products.h"
 
 #include <stdlib.h>
 

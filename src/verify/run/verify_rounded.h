@@ -2,8 +2,8 @@
 #ifndef WEIR_VERIFY_ROUNDED_H
 #define WEIR_VERIFY_ROUNDED_H
 
-#include "sites.h"
-#include "verify.h"
+#include "verify/cut/sites.h"
+#include "verify/run/verify.h"
 
 // How many nodes of the model it does so at.
 uint64_t verify_rounded_nodes(const struct model *m, const char *version);

@@ -1,8 +1,8 @@
 // Which outputs are a choice among many, and the rows of all cases together: a case of one row says little, and a hundred of
 // them as much as a batch.
-#include "verify_top1.h"
+#include "verify/run/verify_top1.h"
 
-#include "model.h"
+#include "model/model.h"
 
 // The axis that the node works along, of `rank`; -1: not known, or several at once.
 static int64_t axis_of(const struct model *m, uint32_t node, int64_t rank, int64_t unwritten) {

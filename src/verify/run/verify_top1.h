@@ -2,8 +2,8 @@
 #ifndef WEIR_VERIFY_TOP1_H
 #define WEIR_VERIFY_TOP1_H
 
-#include "compare.h"
-#include "infer.h"
+#include "infer/infer.h"
+#include "verify/compare/compare.h"
 
 // What the elements of an output say of a choice among many.
 enum verify_top1 {

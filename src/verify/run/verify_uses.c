@@ -1,7 +1,7 @@
 // Nodes are looked at from the last to the first, those of functions before those that call them, so that the counts of what a node returns are known.
-#include "verify_uses.h"
+#include "verify/run/verify_uses.h"
 
-#include "model_calls.h"
+#include "model/model_calls.h"
 
 #include <stdlib.h>
 

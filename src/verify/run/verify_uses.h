@@ -3,8 +3,8 @@
 #ifndef WEIR_VERIFY_USES_H
 #define WEIR_VERIFY_USES_H
 
-#include "arena.h"
-#include "model.h"
+#include "base/arena.h"
+#include "model/model.h"
 
 struct verify_uses {
   const struct model *m;

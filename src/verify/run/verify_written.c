@@ -4,9 +4,9 @@
 //   written   n0 ─ n1  ─ n2  ─ n3 (If: then n4, else n5)
 //
 // Graphs wait in a list until their turn comes: bodies are found at the attributes of nodes that match.
-#include "verify_written.h"
+#include "verify/run/verify_written.h"
 
-#include "load.h"
+#include "stream/load/load.h"
 
 #include <stdlib.h>
 

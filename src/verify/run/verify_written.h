@@ -3,8 +3,8 @@
 #ifndef WEIR_VERIFY_WRITTEN_H
 #define WEIR_VERIFY_WRITTEN_H
 
-#include "part.h"
-#include "sites.h"
+#include "verify/cut/part.h"
+#include "verify/cut/sites.h"
 
 struct verify_written {
   struct sources *sources;

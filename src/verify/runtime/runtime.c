@@ -6,13 +6,13 @@
 // from its beginning on, one after the other, for the time of a run; results lie in the other, where runtime_release
 // makes it empty again. Nothing is taken from an answer before it was checked: places in the file must be new and
 // in it, and the outputs must be those that were asked for.
-#include "runtime.h"
+#include "verify/runtime/runtime.h"
 
-#include "again.h"
-#include "frame.h"
-#include "runtime_find.h"
-#include "runtime_process.h"
-#include "scratch.h"
+#include "base/again.h"
+#include "frames/frame.h"
+#include "stream/sys/scratch.h"
+#include "verify/runtime/runtime_find.h"
+#include "verify/runtime/runtime_process.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -4,7 +4,7 @@
 #ifndef WEIR_RUNTIME_H
 #define WEIR_RUNTIME_H
 
-#include "array.h"
+#include "verify/arrays/array.h"
 
 struct runtime;
 

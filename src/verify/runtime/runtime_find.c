@@ -14,10 +14,10 @@
 // Of several in one environment the newest is taken. A library that was named is taken as it is, if it is one; one
 // that was found must not be a file that everybody can write to, nor lie in such a folder: whoever put it there
 // would run as us. Entries of PATH that are not absolute are passed over for the same reason.
-#include "runtime_find.h"
+#include "verify/runtime/runtime_find.h"
 
-#include "again.h"
-#include "span.h"
+#include "base/again.h"
+#include "base/span.h"
 
 #include <elf.h>
 #include <errno.h>

@@ -2,8 +2,8 @@
 #ifndef WEIR_RUNTIME_FIND_H
 #define WEIR_RUNTIME_FIND_H
 
-#include "arena.h"
-#include "err.h"
+#include "base/arena.h"
+#include "base/err.h"
 
 // The environment's names for both.
 #define RUNTIME_FIND_LIBRARY "WEIR_ONNXRUNTIME"

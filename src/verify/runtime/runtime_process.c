@@ -8,12 +8,12 @@
 // reaped.
 //
 // It has a group of its own, so that Ctrl-C at a terminal reaches us alone, and what a runtime starts dies with it.
-#include "runtime_process.h"
+#include "verify/runtime/runtime_process.h"
 
-#include "again.h"
-#include "runtime_find.h"
-#include "size_words.h"
-#include "threads.h"
+#include "base/again.h"
+#include "base/size_words.h"
+#include "stream/sys/threads.h"
+#include "verify/runtime/runtime_find.h"
 
 #include <assert.h>
 #include <errno.h>

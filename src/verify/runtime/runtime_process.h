@@ -3,8 +3,8 @@
 #ifndef WEIR_RUNTIME_PROCESS_H
 #define WEIR_RUNTIME_PROCESS_H
 
-#include "frame.h"
-#include "runtime.h"
+#include "frames/frame.h"
+#include "verify/runtime/runtime.h"
 
 #include <sys/types.h>
 

@@ -6,11 +6,11 @@
 // Each sample is stored in one arena, which is emptied for the next; large arrays stay in their files. A sample
 // whose bytes are others than when it was opened is refused: what was counted in the first read would not fit what the second
 // one counts.
-#include "samples.h"
+#include "verify/samples/samples.h"
 
-#include "again.h"
-#include "array_files.h"
-#include "samples_parts.h"
+#include "base/again.h"
+#include "verify/arrays/array_files.h"
+#include "verify/samples/inside/samples_parts.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -17,10 +17,10 @@
 #ifndef WEIR_SAMPLES_H
 #define WEIR_SAMPLES_H
 
-#include "array.h"
-#include "digest.h"
-#include "draw.h"
-#include "infer.h"
+#include "base/digest.h"
+#include "infer/infer.h"
+#include "verify/arrays/array.h"
+#include "verify/draw/draw.h"
 
 enum { SAMPLES_DEFAULT = 128, SAMPLES_MOST = 1 << 20 };
 

@@ -1,6 +1,6 @@
 // Does a sample fit the model? Every input that has no initializer is there once, under its name or in its place, with its
 // type, its rank and the dims that are fixed; there is nothing else. Inputs with an initializer may be there.
-#include "samples_parts.h"
+#include "verify/samples/inside/samples_parts.h"
 
 // An input by name, or by place among those that must be given; NO_ID.
 static uint32_t input_of(const struct model *m, const struct array *x, uint32_t place) {

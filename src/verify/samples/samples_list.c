@@ -4,9 +4,9 @@
 //   x.bin:x:float:1x80x300
 //
 // test_data_set_10 comes behind test_data_set_9: their numbers count, not their digits.
-#include "samples_parts.h"
+#include "verify/samples/inside/samples_parts.h"
 
-#include "again.h"
+#include "base/again.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,8 +1,8 @@
 // A model on the way: the log is replayed up to a group, and what it is then is planned and written.
-#include "checkpoint_model.h"
+#include "verify/sites/checkpoint_model.h"
 
-#include "part.h"
-#include "verify_replay.h"
+#include "verify/cut/part.h"
+#include "verify/sites/verify_replay.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

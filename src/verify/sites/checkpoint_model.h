@@ -2,10 +2,10 @@
 #ifndef WEIR_CHECKPOINT_MODEL_H
 #define WEIR_CHECKPOINT_MODEL_H
 
-#include "edit.h"
-#include "execution.h"
-#include "pipeline.h"
-#include "plan.h"
+#include "edit/edit.h"
+#include "execute/execution.h"
+#include "pipeline/pipeline.h"
+#include "plan/plan.h"
 
 // The model after so many groups of a log, as files in a folder.
 struct checkpoint_model {

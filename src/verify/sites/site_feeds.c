@@ -1,9 +1,9 @@
 // Inputs of a site. A value that was cut on both sides is drawn once, as the source has it, and given to each side in the type
 // that it has there: what differs then is the work of the nodes between, not of the elements.
-#include "site_run.h"
+#include "verify/sites/site_run.h"
 
-#include "array.h"
-#include "model.h"
+#include "model/model.h"
+#include "verify/arrays/array.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -6,16 +6,16 @@
 //
 // What fails with arrays that were drawn one by one is looked at again with more of what is around it, what cannot be run in a
 // batch of one; what passes, once more with large numbers where nodes have bounds, and its weights by themselves.
-#include "site_look.h"
+#include "verify/sites/site_look.h"
 
-#include "cast.h"
-#include "quant_error_check.h"
-#include "site_run.h"
-#include "verify_products.h"
-#include "site_traits.h"
-#include "verify_rounded.h"
-#include "verify_top1.h"
-#include "verify_written.h"
+#include "compare/quant_error_check.h"
+#include "passes/cast/cast.h"
+#include "verify/run/site_traits.h"
+#include "verify/run/verify_products.h"
+#include "verify/run/verify_rounded.h"
+#include "verify/run/verify_top1.h"
+#include "verify/run/verify_written.h"
+#include "verify/sites/site_run.h"
 
 #include <math.h>
 #include <stddef.h>

@@ -4,7 +4,7 @@
 #ifndef WEIR_SITE_LOOK_H
 #define WEIR_SITE_LOOK_H
 
-#include "site_run.h"
+#include "verify/sites/site_run.h"
 
 // Says in *row (its end, figures, bounds and why, which are stored in the arena of r->v->found) what came of site i. *a: for what is drawn
 // and what comes out. -1: no site can be looked at any more, as after a signal.

@@ -1,7 +1,7 @@
 // What a run over sites is made of: the sides, what draws for them, the sites and which of them are looked at.
-#include "site_run.h"
+#include "verify/sites/site_run.h"
 
-#include "verify_written.h"
+#include "verify/run/verify_written.h"
 
 #include <errno.h>
 #include <stdlib.h>

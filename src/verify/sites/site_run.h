@@ -2,10 +2,10 @@
 #ifndef WEIR_SITE_RUN_H
 #define WEIR_SITE_RUN_H
 
-#include "name_pattern.h"
-#include "part.h"
-#include "sites.h"
-#include "verify.h"
+#include "passes/questions/name_pattern.h"
+#include "verify/cut/part.h"
+#include "verify/cut/sites.h"
+#include "verify/run/verify.h"
 
 enum { BEFORE, AFTER, SIDES };
 enum { SITE_PASSES = 16 };

@@ -1,10 +1,10 @@
 // Where a source begins to run. Functions for what an import writes come in the last groups of a run (custom_ops.h): the file has
 // them already, the rows have not, so that numbers of nodes are those of the run.
-#include "verify_import.h"
+#include "verify/sites/verify_import.h"
 
-#include "custom_ops.h"
-#include "load.h"
-#include "pass_run.h"
+#include "passes/custom_ops/custom_ops.h"
+#include "pipeline/pass_run.h"
+#include "stream/load/load.h"
 
 #include <string.h>
 

@@ -9,10 +9,10 @@
 #ifndef WEIR_VERIFY_IMPORT_H
 #define WEIR_VERIFY_IMPORT_H
 
-#include "edit_groups.h"
-#include "checkpoint_model.h"
-#include "verify_replay.h"
-#include "verify_written.h"
+#include "edit/edit_groups.h"
+#include "verify/run/verify_written.h"
+#include "verify/sites/checkpoint_model.h"
+#include "verify/sites/verify_replay.h"
 
 struct verify_import {
   uint32_t groups;               // of edits that are the import

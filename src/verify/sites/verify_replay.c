@@ -7,13 +7,13 @@
 //
 // An element of a weight that is off is found in the file that was written, which a replay does not have: for a site of several
 // groups no name is given then.
-#include "verify_replay.h"
+#include "verify/sites/verify_replay.h"
 
-#include "custom_ops.h"
-#include "infer.h"
-#include "passes.h"
-#include "replay_log.h"
-#include "verify_import.h"
+#include "execute/replay_log.h"
+#include "infer/infer.h"
+#include "passes/catalogue/passes.h"
+#include "passes/custom_ops/custom_ops.h"
+#include "verify/sites/verify_import.h"
 
 // The functions of onnx_passes.ops come in the last groups of a run, for nodes of all of them: without these groups a model on
 // the way calls what it does not have.

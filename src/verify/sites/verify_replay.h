@@ -3,10 +3,10 @@
 #ifndef WEIR_VERIFY_REPLAY_H
 #define WEIR_VERIFY_REPLAY_H
 
-#include "execution.h"
-#include "user_rules.h"
-#include "verify.h"
-#include "verify_written.h"
+#include "execute/execution.h"
+#include "pipeline/user_rules.h"
+#include "verify/run/verify.h"
+#include "verify/run/verify_written.h"
 
 struct verify_replay {
   bool opened; // there is something to close

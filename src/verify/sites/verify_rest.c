@@ -7,11 +7,11 @@
 //   the model   inputs and outputs, declared types, versions, functions, training, who made it, texts, metadata
 //
 // Bytes are streamed, whatever their size; nothing is run.
-#include "verify_replay.h"
+#include "verify/sites/verify_replay.h"
 
-#include "contrast.h"
-#include "diff.h"
-#include "verify_import.h"
+#include "compare/diff.h"
+#include "compare/values/contrast.h"
+#include "verify/sites/verify_import.h"
 
 #include <string.h>
 

@@ -1,14 +1,14 @@
 // Site by site: what edits changed is cut out of the source and of the result, run and compared (site_look.c), and each result becomes a row.
 //
 // Memory is that of the largest site. What cannot be cut, fed or run is "not verified", with its reason: a site that was not run is never called verified.
-#include "verify.h"
+#include "verify/run/verify.h"
 
-#include "machine.h"
-#include "site_look.h"
-#include "verify_products.h"
-#include "verify_replay.h"
-#include "verify_written.h"
-#include "verify_wide.h"
+#include "stream/sys/machine.h"
+#include "verify/run/verify_products.h"
+#include "verify/run/verify_written.h"
+#include "verify/sites/site_look.h"
+#include "verify/sites/verify_replay.h"
+#include "verify/sites/verify_wide.h"
 
 enum { FAULTS_SOUGHT = 16, FEW_SITES = 4 };
 

@@ -7,10 +7,10 @@
 //
 // The next site is a number that all of them count up. A process writes its rows to a file without a name and ends; what it is killed
 // by, the first one says. If that one ends, so do they.
-#include "verify_wide.h"
+#include "verify/sites/verify_wide.h"
 
-#include "again.h"
-#include "machine.h"
+#include "base/again.h"
+#include "stream/sys/machine.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -3,7 +3,7 @@
 #ifndef WEIR_VERIFY_WIDE_H
 #define WEIR_VERIFY_WIDE_H
 
-#include "verify.h"
+#include "verify/run/verify.h"
 
 struct verify_wide {
   struct verify *v;

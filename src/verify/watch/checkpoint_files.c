@@ -5,10 +5,10 @@
 //
 // The number is that of the step in the order in which steps ran. Rules that are one walk together are one call, and
 // one file, named by their family. Each model has its own weights.
-#include "checkpoints.h"
+#include "verify/watch/checkpoints.h"
 
-#include "again.h"
-#include "replay_log.h"
+#include "base/again.h"
+#include "execute/replay_log.h"
 
 #include <errno.h>
 #include <fcntl.h>

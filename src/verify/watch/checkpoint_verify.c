@@ -6,9 +6,9 @@
 //
 // A model before any edit is the source, one behind all edits is the output: neither is written again. In rounds that changed
 // nothing since the last time a step is not looked at again. Before an import that a runtime needs nothing is (verify_import.h).
-#include "checkpoints.h"
+#include "verify/watch/checkpoints.h"
 
-#include "verify_import.h"
+#include "verify/sites/verify_import.h"
 
 static int compare(const struct checkpoints *points, struct execution *exec, struct verify *v,
                    const struct checkpoint *row, const char *source, const char *model,

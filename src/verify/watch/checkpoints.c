@@ -1,8 +1,8 @@
 // The log lies in a file without a name in the folder for temporary files: it is as long as the run has edits, and goes with
 // the process.
-#include "checkpoints.h"
+#include "verify/watch/checkpoints.h"
 
-#include "again.h"
+#include "base/again.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -10,11 +10,11 @@
 #ifndef WEIR_CHECKPOINTS_H
 #define WEIR_CHECKPOINTS_H
 
-#include "execution.h"
-#include "pipeline.h"
-#include "plan.h"
-#include "verify.h"
-#include "checkpoint_model.h"
+#include "execute/execution.h"
+#include "pipeline/pipeline.h"
+#include "plan/plan.h"
+#include "verify/run/verify.h"
+#include "verify/sites/checkpoint_model.h"
 
 // A step that ran. Steps that are one call have the same group.
 struct checkpoint {

@@ -1,9 +1,9 @@
 // The source is where --source-dir or the plan says, the output in the plan's folder under its final name. Sites are those of an
 // edit log, which 'weir plan --edit-log' wrote: the plan has its digest.
-#include "verify_staged.h"
+#include "verify/watch/verify_staged.h"
 
-#include "file_lookup.h"
-#include "verify_replay.h"
+#include "stream/sys/file_lookup.h"
+#include "verify/sites/verify_replay.h"
 
 int verify_staged_begin(struct verify_staged *s, const struct verify_options *o, const char *log,
                         struct err *err) {

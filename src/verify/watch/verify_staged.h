@@ -2,8 +2,8 @@
 #ifndef WEIR_VERIFY_STAGED_H
 #define WEIR_VERIFY_STAGED_H
 
-#include "planned.h"
-#include "verify.h"
+#include "distribute/planned.h"
+#include "verify/run/verify.h"
 
 struct verify_staged {
   bool wanted;

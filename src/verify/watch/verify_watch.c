@@ -1,11 +1,11 @@
 // The source is still where it was (with --inplace too): the output takes its name after this. So nothing is ever compared
 // with itself.
-#include "verify_watch.h"
+#include "verify/watch/verify_watch.h"
 
-#include "checkpoints.h"
-#include "verify.h"
-#include "verify_import.h"
-#include "verify_written.h"
+#include "verify/run/verify.h"
+#include "verify/run/verify_written.h"
+#include "verify/sites/verify_import.h"
+#include "verify/watch/checkpoints.h"
 
 #include <string.h>
 

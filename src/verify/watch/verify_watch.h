@@ -2,8 +2,8 @@
 #ifndef WEIR_VERIFY_WATCH_H
 #define WEIR_VERIFY_WATCH_H
 
-#include "execution.h"
-#include "verify.h"
+#include "execute/execution.h"
+#include "verify/run/verify.h"
 
 struct checkpoints; // checkpoints.h
 

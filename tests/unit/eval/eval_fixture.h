@@ -2,8 +2,8 @@
 #ifndef WEIR_TEST_EVAL_FIXTURE_H
 #define WEIR_TEST_EVAL_FIXTURE_H
 
-#include "eval.h"
 #include "fake_io.h"
+#include "stream/eval/eval.h"
 
 // clang-format off
 #include <setjmp.h>

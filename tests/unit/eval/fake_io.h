@@ -4,7 +4,7 @@
 #ifndef WEIR_TEST_FAKE_IO_H
 #define WEIR_TEST_FAKE_IO_H
 
-#include "io.h"
+#include "stream/io/io.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,8 +3,8 @@
 #ifndef WEIR_TEST_REDUCE_REFERENCE_H
 #define WEIR_TEST_REDUCE_REFERENCE_H
 
-#include "kernels_convert.h"
-#include "kernels_reduce.h"
+#include "kernels/convert/kernels_convert.h"
+#include "kernels/reduce/kernels_reduce.h"
 
 static inline void reduce_reference(void *out, const uint8_t *in, uint64_t n,
                                     enum kernels_reduce op, enum dtype type) {

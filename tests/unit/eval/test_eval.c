@@ -3,8 +3,8 @@
 // once, that small runs are not small reads, what it says of a file that changed, and what becomes
 // of padding bits. Large sources are made up from their offset (fake_io.h), so that every element
 // of a result can be checked without storing any.
-#include "eval_parts.h"
 #include "eval_fixture.h"
+#include "stream/eval/core/eval_parts.h"
 
 enum { MIB = 1 << 20, TILE = MIB };
 

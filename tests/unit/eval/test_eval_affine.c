@@ -3,9 +3,9 @@
 // without the run's statistics. (What float16 and double give is compared with NumPy in the
 // end-to-end tests.)
 #include "chance.h"
-#include "eval.h"
-#include "eval_affine.h"
 #include "fake_io.h"
+#include "stream/eval/eval.h"
+#include "stream/eval/quantize/inside/eval_affine.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -2,9 +2,9 @@
 // failure gives the turn to the next, a stop ends the wait. And the same through evaluators,
 // counted in source bytes. Without turns (the controls) every thread computes for itself. What
 // memory does not hold goes to a file, and with a file that fails, or none, it is not there.
-#include "eval.h"
-#include "eval_turns.h"
 #include "fake_io.h"
+#include "stream/eval/eval.h"
+#include "stream/eval/shared/eval_turns.h"
 
 #include <fcntl.h>
 #include <pthread.h>

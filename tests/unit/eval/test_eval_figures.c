@@ -3,10 +3,10 @@
 // parts say when they are read back and decoded in double. Elements that overflow or are not
 // numbers are counted.
 #include "chance.h"
-#include "figure_sums.h"
-#include "eval.h"
-#include "eval_parts.h"
 #include "fake_io.h"
+#include "stream/eval/core/eval_parts.h"
+#include "stream/eval/eval.h"
+#include "stream/staging/figure_sums.h"
 
 #include <float.h>
 #include <math.h>

@@ -1,9 +1,9 @@
 // FORMAT_LINEAR, codes by given parameters and roomy scales: numbers of onnxruntime's tools
 // (linear_golden.def), which are the same however the operand lies and however much memory there is; what is
 // refused; how often operands are read.
-#include "eval_cache.h"
-#include "eval_parts.h"
 #include "eval_fixture.h"
+#include "stream/eval/core/eval_parts.h"
+#include "stream/eval/shared/eval_cache.h"
 
 #include <math.h>
 

@@ -2,10 +2,10 @@
 // and what they say then, that large operands stream, that what is used often is computed once, and
 // that odd ranges and small boxes change nothing. Large sources are made up from their offset
 // (fake_io.h).
-#include "eval_cache.h"
-#include "eval_parts.h"
 #include "eval_fixture.h"
 #include "reduce_reference.h"
+#include "stream/eval/core/eval_parts.h"
+#include "stream/eval/shared/eval_cache.h"
 
 static uint32_t list(struct fixture *f, enum dtype dtype, const void *elements, int64_t n) {
   const uint32_t width = dtype_bits(dtype) / 8;

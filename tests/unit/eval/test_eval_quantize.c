@@ -3,12 +3,12 @@
 // with boxes down to less than a column and with and without the statistics of the run. Then what
 // it costs: source bytes read for weights far larger than the budget, with control arms.
 #include "chance.h"
-#include "figure_sums.h"
-#include "eval.h"
-#include "eval_parts.h"
 #include "fake_io.h"
-#include "second_moments.h"
-#include "kernels.h"
+#include "kernels/kernels.h"
+#include "stream/eval/core/eval_parts.h"
+#include "stream/eval/eval.h"
+#include "stream/staging/figure_sums.h"
+#include "tensor_stats/second_moments.h"
 
 #include <float.h>
 #include <math.h>

@@ -3,14 +3,14 @@
 // ranges; with boxes of any size down to one cache line. A second round makes every read of the
 // sources fail in turn and wants the error, and the right bytes when asked again.
 #include "chance.h"
-#include "eval.h"
-#include "eval_parts.h"
 #include "fake_io.h"
-#include "kernels.h"
-#include "kernels_convert.h"
-#include "kernels_dequantize.h"
-#include "kernels_map.h"
+#include "kernels/convert/kernels_convert.h"
+#include "kernels/dequantize/kernels_dequantize.h"
+#include "kernels/kernels.h"
+#include "kernels/map/kernels_map.h"
 #include "reduce_reference.h"
+#include "stream/eval/core/eval_parts.h"
+#include "stream/eval/eval.h"
 
 #include <math.h>
 
@@ -191,7 +191,7 @@ static void random_element(enum dtype t, uint8_t *out) {
 static enum dtype random_dtype(void) {
   static const enum dtype all[] = {
 #define DTYPE(symbol, ...) DTYPE_##symbol,
-#include "dtype.def"
+#include "base/dtype.def"
 #undef DTYPE
   };
   enum dtype t;

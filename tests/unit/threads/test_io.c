@@ -2,8 +2,8 @@
 //
 // The source is m.onnx plus x.data (pseudo-random bytes), in a folder of its own per test. Where
 // io_uring cannot be had the uring cases are skipped; null has the same mapped windows.
-#include "io_engines.h"
 #include "io_fault_engine.h"
+#include "stream/io/inside/io_engines.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 // The choice of an engine: what auto does where io_uring cannot be had, and what it says about it.
-#include "io_engines.h"
 #include "io_fault_engine.h"
+#include "stream/io/inside/io_engines.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 // What an output file answers when it is asked how it would be written: every answer is used, and
 // none costs a byte or hides an error.
-#include "io_outlet.h"
+#include "stream/io/io_outlet.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,10 +2,10 @@
 // posix_fadvise(), which go through this program; that it is then gone, by mincore() on a file of
 // our own. That pages stay is no promise of any system: one short of memory takes back what it
 // likes.
-#include "io_wake.h"
+#include "stream/io/io_wake.h"
 
-#include "machine.h"
-#include "span.h"
+#include "base/span.h"
+#include "stream/sys/machine.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,10 +1,10 @@
 // Measuring against what a run tells of the codes that it makes, and (of columns) against the kernels
 // run over whole matrices at once: equal to the last bit, however operands lie, and for any number
 // of workers and any memory; what is read, and how often.
-#include "eval.h"
-#include "kernels.h"
-#include "measure.h"
+#include "kernels/kernels.h"
 #include "sanitized.h"
+#include "stream/eval/eval.h"
+#include "stream/measure/measure.h"
 #include "toy.h"
 
 #include <float.h>

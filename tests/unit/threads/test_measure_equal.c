@@ -1,6 +1,6 @@
 // Telling equal tensors: who is read whole, how many bytes are read, for any number of workers; tensors
 // of all sizes around that of the sample; pieces of the sample reach from end to end.
-#include "measure_equal.h"
+#include "stream/measure/measure_equal.h"
 #include "toy.h"
 
 // clang-format off

@@ -1,6 +1,6 @@
 // Facts of tensors: what is found of elements of every type, in several parts, by any number of
 // workers; and how much is read to tell multiples.
-#include "measure_facts.h"
+#include "stream/measure/measure_facts.h"
 #include "toy.h"
 
 #include <math.h>

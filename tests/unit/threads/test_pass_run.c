@@ -2,7 +2,7 @@
 // model that is not whole, the cap holds back, repeats end, what passes give back is kept, scratches
 // last as long as promised.
 #include "model_builder.h"
-#include "pass_run.h"
+#include "pipeline/pass_run.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

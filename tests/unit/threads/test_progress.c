@@ -1,6 +1,6 @@
 // What a line of progress says: the rate and the remaining time are of this process alone, whatever
 // a run before it had made.
-#include "progress.h"
+#include "cli/progress.h"
 
 #include <string.h>
 

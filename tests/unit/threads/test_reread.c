@@ -1,7 +1,7 @@
 // Hashing what is in a file: all of it through a small buffer, not past its end, not after a stop.
-#include "reread.h"
+#include "stream/sys/reread.h"
 
-#include "kernels.h"
+#include "kernels/kernels.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 // The run: the same bytes for any engine, number of workers and memory; records, stops and
 // failures.
-#include "memory_split.h"
 #include "fs_fault.h"
+#include "stream/run/memory_split.h"
 #include "toy_fixture.h"
 
 #include <setjmp.h>

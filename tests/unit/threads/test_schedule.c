@@ -1,6 +1,6 @@
 // Units and parts of units: every byte is dealt once, whoever asks when, and cuts are made where
 // they may be.
-#include "schedule.h"
+#include "stream/run/inside/schedule.h"
 
 #include "chance.h"
 #include "toy.h"

@@ -1,6 +1,6 @@
 // Base64 has one form; a file and its parts are hashed in one read.
-#include "base64.h"
-#include "reread_files.h"
+#include "audit/base64.h"
+#include "stream/sys/reread_files.h"
 
 #include <fcntl.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 // What edits changed as sites: which nodes are one, what their boundary is, which groups had a hand in
 // them, for each way in which edits overlap; and that a hundred thousand cost no more a piece than ten
 // thousand.
-#include "sites.h"
+#include "verify/cut/sites.h"
 
 #include "model_builder.h"
 

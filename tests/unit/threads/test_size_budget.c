@@ -1,5 +1,5 @@
 // Choosing by measurements: budgets on small cases against all picks there are, ties, gates.
-#include "size_budget.h"
+#include "passes/nbits/size_budget.h"
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
 // The source files: which names are opened, which are refused and how, who is told of a change, and
 // how many descriptors it takes.
-#include "sources.h"
+#include "stream/io/sources.h"
 
 #include <fcntl.h>
 #include <pthread.h>

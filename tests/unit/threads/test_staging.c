@@ -1,8 +1,8 @@
 // The staging folder: what is made, taken over, refused, emptied, removed.
-#include "fs.h"
 #include "fs_fault.h"
-#include "records.h"
-#include "staging_folder.h"
+#include "stream/staging/inside/records.h"
+#include "stream/staging/staging_folder.h"
+#include "stream/sys/fs.h"
 #include "toy_fixture.h"
 
 #include <linux/capability.h>

@@ -4,9 +4,9 @@
 // Text is wrapped at 80 columns whatever the terminal, so that it looks the same in a pipe, a bug
 // report and a test. A line break in a text of the tables begins a new line. Hidden words of options are
 // printed by --help-all only; a heading without options is left out.
-#include "help.h"
+#include "cli/help/help.h"
 
-#include "topics.h"
+#include "cli/help/topics.h"
 
 #include <assert.h>
 #include <string.h>

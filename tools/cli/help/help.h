@@ -2,7 +2,7 @@
 #ifndef WEIR_HELP_H
 #define WEIR_HELP_H
 
-#include "cli.h"
+#include "cli/cli.h"
 
 #include <stdio.h>
 

@@ -26,7 +26,7 @@ if(LIBRARIES)
   endforeach()
 endif()
 file(WRITE "${OUTPUT}" "// Made by licenses.cmake.
-#include \"licenses.h\"
+#include \"cli/help/licenses.h\"
 
 #include <stddef.h>
 

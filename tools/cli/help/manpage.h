@@ -2,7 +2,7 @@
 #ifndef WEIR_MANPAGE_H
 #define WEIR_MANPAGE_H
 
-#include "err.h"
+#include "base/err.h"
 
 // Writes weir.1 and weir-<command>.1 into an existing folder. ERR_IO (or what the system says) with
 // the file's name.

@@ -1,12 +1,12 @@
 // The catalogue of passes, from the rows that the parser reads.
-#include "passes_help.h"
+#include "cli/help/passes_help.h"
 
-#include "groups.h"
-#include "help.h"
-#include "optimize_steps.h"
-#include "passes.h"
-#include "report.h"
-#include "rules.h"
+#include "cli/help/help.h"
+#include "cli/report.h"
+#include "passes/catalogue/passes.h"
+#include "passes/rules/rules.h"
+#include "pipeline/groups.h"
+#include "pipeline/optimize_steps.h"
 
 static const char *taken_by(const struct pass_option *row) {
   return row->kind == PASS_FLAG ? "true|false" : row->listed ? "NAME" : row->metavar;

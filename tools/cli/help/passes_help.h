@@ -2,9 +2,9 @@
 #ifndef WEIR_PASSES_HELP_H
 #define WEIR_PASSES_HELP_H
 
-#include "arena.h"
-#include "groups.h"
-#include "pass.h"
+#include "base/arena.h"
+#include "passes/pass.h"
+#include "pipeline/groups.h"
 
 // Lists end with NULL. `all`: the list is the whole catalogue; groups: names for several passes are in the document.
 void passes_help_pass(const struct pass *pass, struct arena *a);

@@ -3,7 +3,7 @@
 #ifndef WEIR_TABLES_H
 #define WEIR_TABLES_H
 
-#include "json.h"
+#include "json/json.h"
 
 // The whole document, with the line's end. json_done frees it.
 void tables_write(struct json_out *j);

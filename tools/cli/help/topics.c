@@ -2,11 +2,11 @@
 //
 // Texts come from topics.def; exit codes, the environment and the options that all writers have are printed
 // from the tables that the rest of help reads.
-#include "topics.h"
+#include "cli/help/topics.h"
 
-#include "cli_unknown.h"
-#include "guess.h"
-#include "help.h"
+#include "base/guess.h"
+#include "cli/cli_unknown.h"
+#include "cli/help/help.h"
 
 #include <assert.h>
 #include <string.h>
@@ -23,7 +23,7 @@ static const struct topic {
   void (*print)(FILE *to); // where there is no text
 } topics[] = {
 #define TOPIC(name, others, summary, text) {name, others, summary, text, NULL},
-#include "topics.def"
+#include "cli/help/topics.def"
 #undef TOPIC
     {"options", "option shared", "options of all commands that write a model", NULL,
      help_shared_options},

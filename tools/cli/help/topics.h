@@ -2,7 +2,7 @@
 #ifndef WEIR_TOPICS_H
 #define WEIR_TOPICS_H
 
-#include "err.h"
+#include "base/err.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -4,13 +4,13 @@
 // one room that uses it, and liburing has no version in its header before 2.4. The system may have
 // replaced a shared library since: the words "built with" are meant. The engine is asked for as a
 // run would ask, so that a bug report shows what this machine gives.
-#include "version.h"
-#include "engine.h"
-#include "licenses.h"
-#include "version_number.h"
+#include "cli/help/version.h"
+#include "base/version_number.h"
+#include "cli/help/licenses.h"
+#include "stream/run/engine.h"
 
-#include "io.h"
-#include "kernels.h"
+#include "kernels/kernels.h"
+#include "stream/io/io.h"
 
 #ifndef WEIR_DATE
 #error "WEIR_DATE is set by the build"

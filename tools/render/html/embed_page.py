@@ -31,7 +31,7 @@ def main():
     parser.add_argument("-o", dest="output", type=Path, required=True)
     parser.add_argument("files", type=Path, nargs="+")
     args = parser.parse_args()
-    args.output.write_text('#include "html_files.h"\n\n#include <stddef.h>\n\n' + "\n".join(embedded(path) for path in args.files), encoding="utf-8")
+    args.output.write_text('#include "render/html/html_files.h"\n\n#include <stddef.h>\n\n' + "\n".join(embedded(path) for path in args.files), encoding="utf-8")
 
 
 if __name__ == "__main__":

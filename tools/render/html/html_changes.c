@@ -2,11 +2,11 @@
 //
 // Nodes that were kept are grouped by step, reason and operator; a group shows its first names, and the table at the end
 // has every node that a pass looked at. Sites are pointed at, never copied: there may be a million.
-#include "html_chart.h"
-#include "html_parts.h"
-#include "html_table.h"
-#include "render_passes.h"
-#include "verified.h"
+#include "render/html/html_chart.h"
+#include "render/html/html_parts.h"
+#include "render/html/html_table.h"
+#include "render/runs/render_passes.h"
+#include "report/verified.h"
 
 #include <stdlib.h>
 

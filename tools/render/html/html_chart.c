@@ -1,6 +1,6 @@
 // A line has at most so many points as there are to see: of more values, the least and the largest of each stretch are
 // drawn, so that no outlier gets lost.
-#include "html_chart.h"
+#include "render/html/html_chart.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #ifndef WEIR_HTML_CHART_H
 #define WEIR_HTML_CHART_H
 
-#include "html_out.h"
+#include "render/html/html_out.h"
 
 struct html_series {
   const char *name;

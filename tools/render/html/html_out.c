@@ -1,6 +1,6 @@
 // html_text and html_json go through one loop over characters, which decides what a character becomes; only how the
 // few special ones are written depends on the form.
-#include "html_out.h"
+#include "render/html/html_out.h"
 
 #include <assert.h>
 #include <math.h>

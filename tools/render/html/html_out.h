@@ -8,7 +8,7 @@
 #ifndef WEIR_HTML_OUT_H
 #define WEIR_HTML_OUT_H
 
-#include "span.h"
+#include "base/span.h"
 
 enum { HTML_TEXT_MAX = 512 }; // bytes of a text that are shown
 

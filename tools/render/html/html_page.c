@@ -5,13 +5,13 @@
 //
 // Sections are functions that write nothing where there is nothing to say (html_parts.h). The policy forbids every
 // load: what the page needs is in it.
-#include "html_page.h"
+#include "render/html/html_page.h"
 
-#include "hints.h"
-#include "html_files.h"
-#include "html_parts.h"
-#include "html_table.h"
-#include "verified.h"
+#include "cli/hints.h"
+#include "render/html/html_files.h"
+#include "render/html/html_parts.h"
+#include "render/html/html_table.h"
+#include "report/verified.h"
 
 static void put_lines(struct html_out *o, const char *const *lines) {
   for (; *lines; lines++)

@@ -3,8 +3,8 @@
 #ifndef WEIR_HTML_PAGE_H
 #define WEIR_HTML_PAGE_H
 
-#include "html_out.h"
-#include "run_report.h"
+#include "render/html/html_out.h"
+#include "report/run_report.h"
 
 // Parts of which *r knows nothing are left out: of weir verify, which is no execution, the verification is there, the command
 // and the names. The same report gives the same page; seconds and memory in it are of the run.

@@ -9,8 +9,8 @@
 #ifndef WEIR_HTML_PARTS_H
 #define WEIR_HTML_PARTS_H
 
-#include "html_out.h"
-#include "run_report.h"
+#include "render/html/html_out.h"
+#include "report/run_report.h"
 
 // html_verified.c: how far the outputs of whole models are apart; what a verification looked at, and the error layer by
 // layer.

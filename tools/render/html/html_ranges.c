@@ -5,10 +5,10 @@
 // sides of 0.
 //
 //   ·▁▁▂▅█▆▃▁▁··▁      ····██████████████████
-#include "html_chart.h"
-#include "html_parts.h"
-#include "html_table.h"
-#include "ranges.h"
+#include "ranges/ranges.h"
+#include "render/html/html_chart.h"
+#include "render/html/html_parts.h"
+#include "render/html/html_table.h"
 
 #include <math.h>
 #include <stdlib.h>

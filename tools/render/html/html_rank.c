@@ -1,8 +1,8 @@
 // Sites by what they cost the output (--rank): a table, worst first, and a curve of all of them.
-#include "html_chart.h"
-#include "html_parts.h"
-#include "html_table.h"
-#include "render_rank.h"
+#include "render/html/html_chart.h"
+#include "render/html/html_parts.h"
+#include "render/html/html_table.h"
+#include "render/runs/render_rank.h"
 
 #include <math.h>
 

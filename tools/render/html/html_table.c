@@ -1,7 +1,7 @@
 // Rows come from a function, one at a time, twice: for the rows that are there without a script, and for the block.
 // Texts of neighbours are mostly alike, so the block has of each what differs from the row before: of 100 000 tensors
 // it stays below 15 MB.
-#include "html_table.h"
+#include "render/html/html_table.h"
 
 #include <math.h>
 #include <stdio.h>

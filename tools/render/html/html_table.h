@@ -8,7 +8,7 @@
 #ifndef WEIR_HTML_TABLE_H
 #define WEIR_HTML_TABLE_H
 
-#include "html_out.h"
+#include "render/html/html_out.h"
 
 // How a column is written: by html_words, and by `words` of page.js in the same way.
 enum html_form {

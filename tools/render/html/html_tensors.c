@@ -1,9 +1,9 @@
 // The error of every tensor that was stored in another form: charts of all of them, along the graph, and a table with each.
 //
 // What is drawn is in the table, and what is in the table is what the JSON report says of the tensor.
-#include "html_chart.h"
-#include "html_parts.h"
-#include "html_table.h"
+#include "render/html/html_chart.h"
+#include "render/html/html_parts.h"
+#include "render/html/html_table.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 // What was run on both sides, and how far the two were apart. Rows that failed come first, then those that were not
 // looked at, then those that differ most: nobody has to search for them. What becomes of the outputs stands on top.
-#include "html_chart.h"
-#include "html_parts.h"
-#include "html_table.h"
-#include "verified.h"
+#include "render/html/html_chart.h"
+#include "render/html/html_parts.h"
+#include "render/html/html_table.h"
+#include "report/verified.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 // What an audit found, for people and for scripts.
-#include "render_audit.h"
+#include "render/jobs/render_audit.h"
 
-#include "report.h"
-#include "shell_words.h"
+#include "base/shell_words.h"
+#include "cli/report.h"
 
 #include <stdio.h>
 

@@ -2,8 +2,8 @@
 #ifndef WEIR_RENDER_AUDIT_H
 #define WEIR_RENDER_AUDIT_H
 
-#include "audit.h"
-#include "json.h"
+#include "audit/audit.h"
+#include "json/json.h"
 
 // Lines, and hints; the operand is as it was typed.
 void render_audit(struct audit *a, const char *operand);

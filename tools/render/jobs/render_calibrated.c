@@ -1,7 +1,7 @@
 // What a calibration has to say when it is over.
-#include "render_calibrated.h"
-#include "machine.h"
-#include "report.h"
+#include "render/jobs/render_calibrated.h"
+#include "cli/report.h"
+#include "stream/sys/machine.h"
 
 #include <stdio.h>
 #include <string.h>

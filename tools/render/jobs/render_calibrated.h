@@ -2,7 +2,7 @@
 #ifndef WEIR_RENDER_CALIBRATED_H
 #define WEIR_RENDER_CALIBRATED_H
 
-#include "calibrate.h"
+#include "calibrate/calibrate.h"
 
 // out: RANGES. seconds: of the command so far. made_bytes: of temporary files.
 void render_calibrated(const struct calibrate *c, const char *out, double seconds);

@@ -1,8 +1,8 @@
 // The list of what interrupted runs left, and its summary.
-#include "render_leftovers.h"
+#include "render/jobs/render_leftovers.h"
 
-#include "report.h"
-#include "shell_words.h"
+#include "base/shell_words.h"
+#include "cli/report.h"
 
 #include <stdio.h>
 

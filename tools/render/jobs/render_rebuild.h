@@ -2,7 +2,7 @@
 #ifndef WEIR_RENDER_REBUILD_H
 #define WEIR_RENDER_REBUILD_H
 
-#include "rebuild.h"
+#include "rebuild/rebuild.h"
 
 void render_rebuild(const struct rebuild *r, bool quiet);
 void render_rebuild_json(const struct rebuild *r);

@@ -1,10 +1,10 @@
 // Candidates for quantizing weights: for people a table of the worst layers and a total for each candidate, for programs all
 // weights as JSON or CSV. Numbers in JSON and CSV read back exactly.
-#include "render_candidates.h"
+#include "render/models/render_candidates.h"
 
-#include "machine.h"
-#include "render_passes.h"
-#include "report.h"
+#include "cli/report.h"
+#include "render/runs/render_passes.h"
+#include "stream/sys/machine.h"
 
 #include <math.h>
 #include <stdio.h>

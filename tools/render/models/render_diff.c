@@ -1,7 +1,7 @@
 // What both ways of telling share: words for attributes, graphs, tensors, and what counts as a
 // difference. The place of bytes (inside the .onnx or in a data file) and the order of nodes, where
 // several are valid, are told, but make no model different.
-#include "render_diff.h"
+#include "render/models/render_diff.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #ifndef WEIR_RENDER_DIFF_H
 #define WEIR_RENDER_DIFF_H
 
-#include "diffing.h"
+#include "compare/diffing.h"
 
 // Does anything differ?
 bool render_diff_equal(const struct diffing *x);

@@ -1,6 +1,6 @@
 // For programs: everything, uncut (docs/schema/diff.json).
-#include "render_diff.h"
-#include "report.h"
+#include "cli/report.h"
+#include "render/models/render_diff.h"
 
 #include <stdio.h>
 

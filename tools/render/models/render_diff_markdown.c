@@ -16,8 +16,8 @@
 // code span if all of its characters mean themselves there; else it is an HTML element `code` in which all but letters,
 // digits and blanks are numeric references: these are never structure in Markdown, and cells are cut at bare pipes alone.
 // Line breaks and other control characters were escaped before, by quote().
-#include "render_diff.h"
-#include "report.h"
+#include "cli/report.h"
+#include "render/models/render_diff.h"
 
 #include <math.h>
 #include <stdio.h>

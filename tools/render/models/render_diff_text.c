@@ -8,9 +8,9 @@
 //   Tensors     likewise, and renames
 //
 // Names are quoted: they come from files. Colours only where standard output is a terminal.
-#include "render_diff.h"
-#include "machine.h"
-#include "report.h"
+#include "cli/report.h"
+#include "render/models/render_diff.h"
+#include "stream/sys/machine.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -3,10 +3,10 @@
 //   error: node 'conv1': input 'w' is not produced by any node
 //
 // and as members of the array "faults".
-#include "render_faults.h"
+#include "render/models/render_faults.h"
 
-#include "hints.h"
-#include "report.h"
+#include "cli/hints.h"
+#include "cli/report.h"
 
 #include <stdio.h>
 

@@ -2,8 +2,8 @@
 #ifndef WEIR_RENDER_FAULTS_H
 #define WEIR_RENDER_FAULTS_H
 
-#include "json.h"
-#include "model_check.h"
+#include "check/model/model_check.h"
+#include "json/json.h"
 
 struct render_faults {
   bool json;

@@ -3,11 +3,11 @@
 // It is laid out in blocks: files, versions, inputs and outputs, operators, tensors, the largest of
 // them, advice. Numbers stand in columns at the left, names (of any length) at the end of a line,
 // so that no name can break a column. Names are quoted: they come from a file.
-#include "render_inspect.h"
-#include "hints.h"
-#include "report.h"
-#include "runtime_needs.h"
-#include "schema.h"
+#include "render/models/render_inspect.h"
+#include "cli/hints.h"
+#include "cli/report.h"
+#include "schema/schema.h"
+#include "targets/runtime_needs.h"
 
 #include <stdio.h>
 

@@ -2,8 +2,8 @@
 #ifndef WEIR_RENDER_INSPECT_H
 #define WEIR_RENDER_INSPECT_H
 
-#include "inspect.h"
-#include "json.h"
+#include "inspect/inspect.h"
+#include "json/json.h"
 
 void render_inspect(struct inspect *in);         // the overview
 void render_inspect_tensors(struct inspect *in); // tab-separated lines, a heading first

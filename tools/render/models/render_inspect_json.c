@@ -4,9 +4,9 @@
 // own nodes, that refers to parents and subgraphs by id: JSON readers limit nesting, and models
 // need not. Long lists go out as they grow, so that a model of millions of nodes is never held as
 // text.
-#include "render_inspect.h"
-#include "report.h"
-#include "runtime_needs.h"
+#include "cli/report.h"
+#include "render/models/render_inspect.h"
+#include "targets/runtime_needs.h"
 
 static void name(struct json_out *j, const char *key, const struct model *m, uint32_t id) {
   json_put_string(j, key, model_name(m, id));

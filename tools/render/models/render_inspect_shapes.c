@@ -7,9 +7,9 @@
 //   nz     int64  [1,?1]          0      depends_on_data     -
 //
 // Of a long list only the beginning is printed. "?1" is a number that only the run will tell, the same wherever it stands.
-#include "inspect_shapes.h"
-#include "render_inspect.h"
-#include "report.h"
+#include "cli/report.h"
+#include "inspect/inspect_shapes.h"
+#include "render/models/render_inspect.h"
 
 #include <stdio.h>
 

@@ -9,10 +9,10 @@
 // Subgraphs hang in attributes of nodes, to a depth that the file decides, so the walk keeps its
 // own stack. A line shows a few inputs and outputs and says how many more there are: however large
 // the model, every line is short and is printed as it is reached.
-#include "render_inspect.h"
-#include "report.h"
+#include "cli/report.h"
+#include "render/models/render_inspect.h"
 
-#include "table.h"
+#include "base/table.h"
 
 #include <stdio.h>
 

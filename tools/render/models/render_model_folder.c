@@ -1,7 +1,7 @@
 // Folders of models, for people and in JSON.
-#include "render_model_folder.h"
+#include "render/models/render_model_folder.h"
 
-#include "report.h"
+#include "cli/report.h"
 
 #include <stdio.h>
 

@@ -2,8 +2,8 @@
 #ifndef WEIR_RENDER_MODEL_FOLDER_H
 #define WEIR_RENDER_MODEL_FOLDER_H
 
-#include "json.h"
-#include "model_folder.h"
+#include "json/json.h"
+#include "stream/load/model_folder.h"
 
 void render_model_folder(const struct model_folder *b); // lines for people
 void render_model_folder_json(const struct model_folder *b,

@@ -1,6 +1,6 @@
 // A dry run's lines.
-#include "render_run.h"
-#include "size_words.h"
+#include "base/size_words.h"
+#include "render/runs/render_run.h"
 
 #include <stdio.h>
 

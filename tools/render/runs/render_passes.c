@@ -6,8 +6,8 @@
 //
 // Long lists are cut: a text is for reading, and the report has every node. What was never there to be
 // taken (a product of two activations has no weight) is not said.
-#include "render_passes.h"
-#include "report.h"
+#include "render/runs/render_passes.h"
+#include "cli/report.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -313,7 +313,7 @@ static void tell_steps(const struct run_passes *p, bool every, struct run_summar
 const char *render_passes_reason(const char *reason, struct arena *a) {
 #define REASON(word, text)                                                                         \
   if (strcmp(reason, word) == 0) return text;
-#include "reasons.def"
+#include "render/runs/reasons.def"
 #undef REASON
   char *words = arena_string(a, span_str(reason));
   for (char *c = words; *c; c++)

@@ -2,7 +2,7 @@
 #ifndef WEIR_RENDER_PASSES_H
 #define WEIR_RENDER_PASSES_H
 
-#include "run_report.h"
+#include "report/run_report.h"
 
 // Of commands with passes: the member "passes" of the report (docs/files.md); what all steps did together, the worst layer,
 // and what was kept as it was; what else could be done, and is not. nodes: with the numbers of nodes before and after.

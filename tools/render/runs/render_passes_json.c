@@ -1,7 +1,7 @@
 // What passes did, for programs: the member "passes" of the report, an object a step, with every
 // site it looked at.
-#include "render_passes.h"
-#include "render_rank.h"
+#include "render/runs/render_passes.h"
+#include "render/runs/render_rank.h"
 
 static void write_site(struct json_out *j, const struct run_site *s) {
   json_object(j);

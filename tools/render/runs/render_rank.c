@@ -1,8 +1,8 @@
 // What was ranked, for people and programs. Numbers of JSON read back exactly; a figure that is infinite, or not known, is null
 // or said in a word.
-#include "render_rank.h"
+#include "render/runs/render_rank.h"
 
-#include "report.h"
+#include "cli/report.h"
 
 #include <math.h>
 #include <stdio.h>

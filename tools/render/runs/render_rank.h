@@ -2,8 +2,8 @@
 #ifndef WEIR_RENDER_RANK_H
 #define WEIR_RENDER_RANK_H
 
-#include "json.h"
-#include "run_passes.h"
+#include "json/json.h"
+#include "report/run_passes.h"
 
 const char *render_rank_by(const struct rank_row *row); // "gram", "channels", "weight"
 void render_rank_text(const struct rank *k);

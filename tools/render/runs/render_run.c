@@ -4,13 +4,13 @@
 // (conv2matmul: converted, nodes, skipped, as onnx-conv2matmul writes them; with --strict-compat these
 // alone); all that is common lies under "weir". Reports may name memory and engines; outputs and manifests
 // never do.
-#include "render_run.h"
+#include "render/runs/render_run.h"
 
-#include "hints.h"
-#include "render_rank.h"
-#include "render_verified.h"
-#include "report.h"
-#include "shell_words.h"
+#include "base/shell_words.h"
+#include "cli/hints.h"
+#include "cli/report.h"
+#include "render/runs/render_rank.h"
+#include "render/runs/render_verified.h"
 
 #include <stdio.h>
 

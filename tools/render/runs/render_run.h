@@ -2,7 +2,7 @@
 #ifndef WEIR_RENDER_RUN_H
 #define WEIR_RENDER_RUN_H
 
-#include "run_report.h"
+#include "report/run_report.h"
 
 // The report (--report-json, --json).
 void render_run_json(const struct run_report *r, struct json_out *j);

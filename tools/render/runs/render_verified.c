@@ -2,8 +2,8 @@
 //
 // The last line says what share was verified: a script, and a reader in a hurry, look there. What was not verified is
 // counted by its reason.
-#include "render_verified.h"
-#include "render_verified_tables.h"
+#include "render/runs/render_verified.h"
+#include "render/runs/render_verified_tables.h"
 
 #include <string.h>
 

@@ -2,8 +2,8 @@
 #ifndef WEIR_RENDER_VERIFIED_H
 #define WEIR_RENDER_VERIFIED_H
 
-#include "json.h"
-#include "verified.h"
+#include "json/json.h"
+#include "report/verified.h"
 
 // On standard output: `worst` rows, failed ones first, and the line with the share.
 void render_verified(const struct verified *f, bool brief);

@@ -5,9 +5,9 @@
 //
 // No line is wider than LINE. So what several rows have in common is said once, below: what they were judged by, and what long names
 // begin with.
-#include "render_verified_tables.h"
+#include "render/runs/render_verified_tables.h"
 
-#include "report.h"
+#include "cli/report.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #ifndef WEIR_RENDER_VERIFIED_TABLES_H
 #define WEIR_RENDER_VERIFIED_TABLES_H
 
-#include "verified.h"
+#include "report/verified.h"
 
 // Sites and outputs that have figures: those that failed first, then by SQNR. *a: for texts.
 void render_verified_rows(const struct verified *f, struct arena *a);

@@ -17,7 +17,7 @@
 #ifndef WEIR_BLOCKS_SHORT_H
 #define WEIR_BLOCKS_SHORT_H
 
-#include "blocks.h"
+#include "kernels/blocks/blocks.h"
 
 #include <float.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #ifndef WEIR_MINIFLOAT_H
 #define WEIR_MINIFLOAT_H
 
-#include "kernels_convert.h"
+#include "kernels/convert/kernels_convert.h"
 
 // float8*, float6*, float4*.
 bool minifloat_is(enum dtype type);

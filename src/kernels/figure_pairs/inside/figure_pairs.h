@@ -2,7 +2,7 @@
 #ifndef WEIR_FIGURE_PAIRS_H
 #define WEIR_FIGURE_PAIRS_H
 
-#include "kernels_table.h"
+#include "kernels/kernels_table.h"
 
 // Of so many bytes (types that only a typedef can name): doubles, and as many floats.
 #define FIGURE_PAIRS_LANES(bytes)                                                                  \

@@ -20,7 +20,7 @@
 #ifndef WEIR_FIGURE_PAIRS_LANES_H
 #define WEIR_FIGURE_PAIRS_LANES_H
 
-#include "figure_pairs.h"
+#include "kernels/figure_pairs/inside/figure_pairs.h"
 
 #include <string.h>
 

@@ -16,7 +16,7 @@
 #ifndef WEIR_GRAM_LANES_H
 #define WEIR_GRAM_LANES_H
 
-#include "kernels_table.h"
+#include "kernels/kernels_table.h"
 
 #include <assert.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 #ifndef WEIR_FUNCTIONS_H
 #define WEIR_FUNCTIONS_H
 
-#include "map_loops.h"
+#include "kernels/map/inside/map_loops.h"
 
 // Errors, in units of the last place of the double: exp, log 1; erf, tanh 1.5; sigmoid
 // 2.5 (tests/kernels/test_map.c holds them to these bounds, against significands of 64 bits and more).

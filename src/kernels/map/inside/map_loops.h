@@ -3,7 +3,7 @@
 #ifndef WEIR_MAP_LOOPS_H
 #define WEIR_MAP_LOOPS_H
 
-#include "kernels_map.h"
+#include "kernels/map/kernels_map.h"
 
 // Gives the number of open results.
 typedef size_t map_loop(void *out, const void *a, const void *b, size_t n);

@@ -4,7 +4,7 @@
 #ifndef WEIR_SEARCH_H
 #define WEIR_SEARCH_H
 
-#include "blocks.h"
+#include "kernels/blocks/blocks.h"
 
 enum {
   SEARCH_STEPS = 20,      // candidates of k_quant, turns of HQQ

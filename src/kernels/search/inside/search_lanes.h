@@ -24,7 +24,7 @@
 #ifndef WEIR_SEARCH_LANES_H
 #define WEIR_SEARCH_LANES_H
 
-#include "search.h"
+#include "kernels/search/inside/search.h"
 
 #include <float.h>
 #include <math.h>

@@ -2,8 +2,8 @@
 #ifndef WEIR_CAST_GRAPH_H
 #define WEIR_CAST_GRAPH_H
 
-#include "name_pattern.h"
-#include "pass.h"
+#include "passes/pass.h"
+#include "passes/questions/name_pattern.h"
 
 struct cast_graph_options {
   enum dtype to; // FLOAT16 or BFLOAT16, which float32 becomes; or FLOAT, which both of them become

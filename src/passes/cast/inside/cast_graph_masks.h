@@ -2,7 +2,7 @@
 #ifndef WEIR_CAST_GRAPH_MASKS_H
 #define WEIR_CAST_GRAPH_MASKS_H
 
-#include "kit.h"
+#include "passes/kit/kit.h"
 
 struct cast_graph_masks;
 struct model_calls;

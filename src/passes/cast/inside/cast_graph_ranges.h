@@ -2,7 +2,7 @@
 #ifndef WEIR_CAST_GRAPH_RANGES_H
 #define WEIR_CAST_GRAPH_RANGES_H
 
-#include "kit.h"
+#include "passes/kit/kit.h"
 
 struct cast_graph_masks;
 struct ranges;

@@ -2,7 +2,7 @@
 #ifndef WEIR_CUSTOM_OPS_INSIDE_H
 #define WEIR_CUSTOM_OPS_INSIDE_H
 
-#include "kit.h"
+#include "passes/kit/kit.h"
 
 #define CUSTOM_OPS_DOMAIN "onnx_passes.ops"
 

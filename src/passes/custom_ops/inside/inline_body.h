@@ -2,8 +2,8 @@
 #ifndef WEIR_INLINE_BODY_H
 #define WEIR_INLINE_BODY_H
 
-#include "kit.h"
-#include "model_calls.h"
+#include "model/model_calls.h"
+#include "passes/kit/kit.h"
 
 // What a function wants of its calls.
 enum inline_wants { INLINE_ATTRIBUTE, INLINE_VALUE, INLINE_INPUT };

@@ -2,7 +2,7 @@
 #ifndef WEIR_QUANT_RANGE_H
 #define WEIR_QUANT_RANGE_H
 
-#include "custom_ops_inside.h"
+#include "passes/custom_ops/inside/custom_ops_inside.h"
 
 // The rounding modes of QONNX. The operator Quant has the first four; what it calls ROUND_TO_ZERO is QONNX's DOWN.
 enum quant_rounding {

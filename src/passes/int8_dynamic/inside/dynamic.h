@@ -2,9 +2,9 @@
 #ifndef WEIR_DYNAMIC_H
 #define WEIR_DYNAMIC_H
 
-#include "compat.h"
-#include "kit.h"
-#include "recipe.h"
+#include "passes/kit/kit.h"
+#include "passes/questions/compat.h"
+#include "recipe/recipe.h"
 
 // Operators that are quantized, a bit each.
 enum dynamic_op {

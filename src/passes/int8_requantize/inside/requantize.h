@@ -13,7 +13,7 @@
 #ifndef WEIR_REQUANTIZE_H
 #define WEIR_REQUANTIZE_H
 
-#include "kit.h"
+#include "passes/kit/kit.h"
 
 enum requantize_to { REQUANTIZE_QDQ, REQUANTIZE_QOPERATOR };
 enum requantize_recipe { // as the words of --format, from 1 on

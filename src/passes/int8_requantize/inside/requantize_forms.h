@@ -3,7 +3,7 @@
 #ifndef WEIR_REQUANTIZE_FORMS_H
 #define WEIR_REQUANTIZE_FORMS_H
 
-#include "kit.h"
+#include "passes/kit/kit.h"
 
 // Codes and their meaning: (code - zero) * scale.
 struct form {

@@ -5,7 +5,7 @@
 #ifndef WEIR_REQUANTIZE_LOOK_H
 #define WEIR_REQUANTIZE_LOOK_H
 
-#include "requantize_forms.h"
+#include "passes/int8_requantize/inside/requantize_forms.h"
 
 enum { FORMS = 64 }; // data inputs of one operator
 

@@ -2,10 +2,10 @@
 #ifndef WEIR_SMOOTH_H
 #define WEIR_SMOOTH_H
 
-#include "compat.h"
-#include "kit.h"
-#include "name_filter.h"
-#include "ranges.h"
+#include "passes/kit/kit.h"
+#include "passes/questions/compat.h"
+#include "passes/questions/name_filter.h"
+#include "ranges/ranges.h"
 
 struct smooth_options {
   struct name_filter nodes;

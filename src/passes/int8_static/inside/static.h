@@ -19,9 +19,9 @@
 #ifndef WEIR_STATIC_H
 #define WEIR_STATIC_H
 
-#include "compat.h"
-#include "int8.h"
-#include "int8_linear.h"
+#include "passes/int8/int8.h"
+#include "passes/int8/int8_linear.h"
+#include "passes/questions/compat.h"
 
 struct ranges;
 

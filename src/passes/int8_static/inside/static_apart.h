@@ -3,7 +3,7 @@
 #ifndef WEIR_STATIC_APART_H
 #define WEIR_STATIC_APART_H
 
-#include "static.h"
+#include "passes/int8_static/inside/static.h"
 
 // A bias beside a weight.
 struct static_claim {

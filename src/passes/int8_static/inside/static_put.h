@@ -2,7 +2,7 @@
 #ifndef WEIR_STATIC_PUT_H
 #define WEIR_STATIC_PUT_H
 
-#include "static.h"
+#include "passes/int8_static/inside/static.h"
 
 // Scale and zero point (values) of a Q or DQ.
 struct static_form {

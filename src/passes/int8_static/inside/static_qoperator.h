@@ -5,7 +5,7 @@
 #ifndef WEIR_STATIC_QOPERATOR_H
 #define WEIR_STATIC_QOPERATOR_H
 
-#include "static_put.h"
+#include "passes/int8_static/inside/static_put.h"
 
 struct static_held {
   uint32_t codes, scale, zero; // values; codes NO_ID: not held

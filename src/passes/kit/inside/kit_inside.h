@@ -2,7 +2,7 @@
 #ifndef WEIR_KIT_INSIDE_H
 #define WEIR_KIT_INSIDE_H
 
-#include "kit.h"
+#include "passes/kit/kit.h"
 
 // From ids to small numbers: open addressing, at most half full. Starts zeroed.
 struct kit_map_slot {

@@ -2,7 +2,7 @@
 #ifndef WEIR_LOWER_H
 #define WEIR_LOWER_H
 
-#include "pass.h"
+#include "passes/pass.h"
 
 extern const struct pass lower_conv, lower_max_pool, lower_average_pool, lower_global_average_pool,
     lower_layouts;

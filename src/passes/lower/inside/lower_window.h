@@ -8,8 +8,8 @@
 #ifndef WEIR_LOWER_WINDOW_H
 #define WEIR_LOWER_WINDOW_H
 
-#include "kit.h"
-#include "name_filter.h"
+#include "passes/kit/kit.h"
+#include "passes/questions/name_filter.h"
 
 enum { LOWER_WINDOW_AXES = 6 }; // spatial ones, at most
 

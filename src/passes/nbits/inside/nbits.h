@@ -3,8 +3,8 @@
 #ifndef WEIR_NBITS_H
 #define WEIR_NBITS_H
 
-#include "kit.h"
-#include "matmulnbits.h"
+#include "passes/kit/kit.h"
+#include "passes/nbits/matmulnbits.h"
 
 // A node that was looked at, and what becomes of it.
 struct nbits_site {

@@ -2,8 +2,8 @@
 #ifndef WEIR_OPSET_RAISING_H
 #define WEIR_OPSET_RAISING_H
 
-#include "kit.h"
-#include "schema.h"
+#include "passes/kit/kit.h"
+#include "schema/schema.h"
 
 enum { OPSET_ARGS = 4 };
 

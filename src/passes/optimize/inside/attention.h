@@ -2,7 +2,7 @@
 #ifndef WEIR_ATTENTION_H
 #define WEIR_ATTENTION_H
 
-#include "known.h"
+#include "passes/optimize/inside/known.h"
 
 // What is added to scores [.., rows, columns] before their Softmax, as the operator Attention wants it.
 enum attention_mask_kind {

@@ -3,7 +3,7 @@
 #ifndef WEIR_KNOWN_H
 #define WEIR_KNOWN_H
 
-#include "kit.h"
+#include "passes/kit/kit.h"
 
 // A value of one element that is the same whole number in every run.
 bool known_number(struct kit *k, uint32_t value, int64_t *out);

@@ -1,10 +1,10 @@
 // The tables of a book: rules with their rows, passes, entries by root operator, gates, and whatever is
 // named by number. All of it is collected in the writer first and then laid into the caller's arena.
-#include "compile_inside.h"
+#include "passes/rules/compile/inside/compile_inside.h"
 
-#include "exactness.h"
-#include "schema.h"
-#include "tables_free.h"
+#include "base/tables_free.h"
+#include "passes/exactness.h"
+#include "schema/schema.h"
 
 #include <stdlib.h>
 

@@ -4,7 +4,7 @@
 //
 // Other questions say nothing, and a rule fires only in one of its alternatives. The proof looks at each
 // of them, and an operand that is a constant in all of them is a gate.
-#include "compile_inside.h"
+#include "passes/rules/compile/inside/compile_inside.h"
 
 static uint32_t add_case(struct compile *c) {
   *TABLE_PUSH(c, cases) = (struct compile_case){.first = c->n_known};

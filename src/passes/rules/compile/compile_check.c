@@ -5,9 +5,9 @@
 // a attribute (number, list or text) · i number · l list · b truth · w literal · s text · t a tensor that
 // is built. What the evaluator does with an operand of a wrong kind is defined (it gives "unknown"), so
 // this is for people: a rule that could never fire is an error and not silence.
-#include "compile_inside.h"
+#include "passes/rules/compile/inside/compile_inside.h"
 
-#include "guess.h"
+#include "base/guess.h"
 
 // ---- names ----------------------------------------------------------------------------------------
 

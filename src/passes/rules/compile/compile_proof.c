@@ -8,7 +8,7 @@
 //
 // Rules that fire once (`once`) have no part in it: each firing uses up a node that none of them made, and what comes
 // of such a node is marked by the run (rules_run.c), whoever makes it. Fuel stops what rules do to each other there.
-#include "compile_inside.h"
+#include "passes/rules/compile/inside/compile_inside.h"
 
 int compile_terms_exhausted(struct compile *c) {
   if (!c->exhausted) return -1;

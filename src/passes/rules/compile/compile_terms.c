@@ -7,10 +7,10 @@
 // Terms are as high as the trees that they come from, and what is built of two as high as both: the
 // functions here call themselves. How long that may take is counted (compile_step), since commutative
 // operators are looked at both ways round at every level.
-#include "compile_inside.h"
+#include "passes/rules/compile/inside/compile_inside.h"
 
-#include "dtype.h"
-#include "exactness.h"
+#include "base/dtype.h"
+#include "passes/exactness.h"
 
 #include <stdio.h>
 

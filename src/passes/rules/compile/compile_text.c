@@ -7,10 +7,10 @@
 // A statement is copied without comments and superfluous blanks, and every character of the copy knows
 // where it came from, so that all that follows can say line and column. Lists are known from where they
 // stand, and hold in the files behind too; so do spellings. A set holds up to the next one of its file.
-#include "compile_inside.h"
+#include "passes/rules/compile/inside/compile_inside.h"
 
-#include "exactness.h"
-#include "guess.h"
+#include "base/guess.h"
+#include "passes/exactness.h"
 
 // ---- statements -----------------------------------------------------------------------------------
 

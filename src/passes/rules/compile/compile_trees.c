@@ -4,7 +4,7 @@
 // tensor as its value), a choice (|), both (&), a comparison, a sign before a primary. Depth is counted
 // where a level begins anew (COMPILE_DEPTH), and chains, which are loops here, count as height of their
 // tree (COMPILE_HEIGHT), so that whoever walks a tree later needs no such care.
-#include "compile_inside.h"
+#include "passes/rules/compile/inside/compile_inside.h"
 
 #include <errno.h>
 #include <stdlib.h>

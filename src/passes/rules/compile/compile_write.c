@@ -6,7 +6,7 @@
 // Bodies that may be skipped say how many words they have: their place is kept and filled in when they
 // end. Registers are given to names in the order in which the pattern binds them, then to names in the
 // patterns of 'each', then to those that the result runs with.
-#include "compile_inside.h"
+#include "passes/rules/compile/inside/compile_inside.h"
 
 #include <stdio.h>
 

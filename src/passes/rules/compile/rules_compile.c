@@ -4,10 +4,10 @@
 //
 // Trees and terms are walked by functions that call themselves. That is bounded, since no tree is higher
 // than COMPILE_HEIGHT: the readers refuse what is, before anything walks it.
-#include "compile_inside.h"
+#include "passes/rules/compile/inside/compile_inside.h"
 
-#include "guess.h"
-#include "tables_free.h"
+#include "base/guess.h"
+#include "base/tables_free.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -31,7 +31,7 @@ const struct compile_op rules_compile_ops[] = {
 
 const struct compile_function rules_compile_functions[] = {
 #define RULES_FUNCTION(name, arguments, result) {#name, arguments, result},
-#include "rules_functions.def"
+#include "passes/rules/compile/rules_functions.def"
 #undef RULES_FUNCTION
     {NULL, NULL, NULL},
 };

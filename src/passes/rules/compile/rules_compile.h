@@ -12,8 +12,8 @@
 #ifndef WEIR_RULES_COMPILE_H
 #define WEIR_RULES_COMPILE_H
 
-#include "arena.h"
-#include "err.h"
+#include "base/arena.h"
+#include "base/err.h"
 
 struct rules_book;
 

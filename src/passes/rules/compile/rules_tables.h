@@ -9,7 +9,7 @@
 #ifndef WEIR_RULES_TABLES_H
 #define WEIR_RULES_TABLES_H
 
-#include "kit_ops.h"
+#include "passes/kit/kit_ops.h"
 
 #include <math.h>
 

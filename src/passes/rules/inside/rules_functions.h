@@ -9,7 +9,7 @@
 #ifndef WEIR_RULES_FUNCTIONS_H
 #define WEIR_RULES_FUNCTIONS_H
 
-#include "rules_inside.h"
+#include "passes/rules/inside/rules_inside.h"
 
 static inline struct rules_value rules_answer(int t) {
   return t < 0 ? rules_unknown() : rules_int(t);
@@ -30,7 +30,7 @@ int rules_is_scalar(struct rules_run *run, const struct rules_value *v);
 // `a`: the arguments, and a RULES_MARK behind the last.
 #define RULES_FUNCTION(name, arguments, result)                                                    \
   struct rules_value rules_call_##name(struct rules_run *run, const struct rules_value *a);
-#include "rules_functions.def"
+#include "passes/rules/compile/rules_functions.def"
 #undef RULES_FUNCTION
 
 #endif

@@ -2,10 +2,10 @@
 #ifndef WEIR_RULES_INSIDE_H
 #define WEIR_RULES_INSIDE_H
 
-#include "findings.h"
-#include "kit.h"
-#include "rules.h"
-#include "rules_tables.h"
+#include "passes/kit/kit.h"
+#include "passes/questions/findings.h"
+#include "passes/rules/compile/rules_tables.h"
+#include "passes/rules/rules.h"
 
 // What a register or the stack holds. UNKNOWN goes through every computation; a condition that is
 // unknown does not hold.

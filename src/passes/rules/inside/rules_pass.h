@@ -3,7 +3,7 @@
 #ifndef WEIR_RULES_PASS_H
 #define WEIR_RULES_PASS_H
 
-#include "name_filter.h"
+#include "passes/questions/name_filter.h"
 
 // Every pass of rules has the same options, a struct name_filter.
 

@@ -2,8 +2,8 @@
 #ifndef WEIR_INFER_LEFT_H
 #define WEIR_INFER_LEFT_H
 
-#include "infer.h"
-#include "infer_leads.h"
+#include "infer/infer.h"
+#include "infer/infer_leads.h"
 
 // Adds them. Linear in nodes and their operands.
 void infer_left_find(struct infer_leads *l, const struct model *m, struct infer *in);

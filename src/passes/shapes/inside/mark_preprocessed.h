@@ -2,7 +2,7 @@
 #ifndef WEIR_MARK_PREPROCESSED_H
 #define WEIR_MARK_PREPROCESSED_H
 
-#include "pass.h"
+#include "passes/pass.h"
 
 extern const struct pass mark_preprocessed;
 

@@ -2,9 +2,9 @@
 #ifndef WEIR_SHRINK_PARTS_H
 #define WEIR_SHRINK_PARTS_H
 
-#include "kit.h"
-#include "shrink.h"
-#include "weights.h"
+#include "passes/kit/kit.h"
+#include "passes/kit/weights.h"
+#include "passes/shrink/shrink.h"
 
 enum { SHRINK_BROADCAST_OPSET = 7, SHRINK_DEQUANTIZE_OPSET = 10 };
 

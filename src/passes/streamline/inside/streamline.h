@@ -3,7 +3,7 @@
 #ifndef WEIR_STREAMLINE_H
 #define WEIR_STREAMLINE_H
 
-#include "kit.h"
+#include "passes/kit/kit.h"
 
 extern const struct pass streamline_past_split, streamline_past_concat, streamline_split_past;
 extern const struct pass streamline_unbroadcast;

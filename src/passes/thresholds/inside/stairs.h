@@ -7,7 +7,7 @@
 #ifndef WEIR_STAIRS_H
 #define WEIR_STAIRS_H
 
-#include "kit.h"
+#include "passes/kit/kit.h"
 
 #include <math.h>
 

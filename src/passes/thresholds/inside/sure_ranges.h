@@ -2,7 +2,7 @@
 #ifndef WEIR_SURE_RANGES_H
 #define WEIR_SURE_RANGES_H
 
-#include "kit.h"
+#include "passes/kit/kit.h"
 
 #include <math.h>
 

@@ -2,7 +2,7 @@
 #ifndef WEIR_THRESHOLDS_H
 #define WEIR_THRESHOLDS_H
 
-#include "stairs.h"
+#include "passes/thresholds/inside/stairs.h"
 
 extern const struct pass thresholds_from_round;      // infer-thresholds/ConvertRoundToThresholds
 extern const struct pass thresholds_fuse;            // fuse-thresholds/FuseThresholds

@@ -2,7 +2,7 @@
 #ifndef WEIR_COMMON_SUBEXPRESSIONS_H
 #define WEIR_COMMON_SUBEXPRESSIONS_H
 
-#include "name_filter.h"
+#include "passes/questions/name_filter.h"
 
 struct common_subexpressions_result {
   uint64_t merged, held_back;

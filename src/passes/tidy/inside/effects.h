@@ -2,7 +2,7 @@
 #ifndef WEIR_EFFECTS_H
 #define WEIR_EFFECTS_H
 
-#include "kit.h"
+#include "passes/kit/kit.h"
 
 enum {
   EFFECTS_UNKNOWN = 1, // may do something that no output shows: print, count, send

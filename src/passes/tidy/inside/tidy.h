@@ -2,7 +2,7 @@
 #ifndef WEIR_TIDY_H
 #define WEIR_TIDY_H
 
-#include "pass.h"
+#include "passes/pass.h"
 
 extern const struct pass tidy_equal_initializers, tidy_common_subexpressions, tidy_unused_nodes,
     tidy_unused_initializers, tidy_inputs_are_constant,

@@ -2,7 +2,7 @@
 #ifndef WEIR_UNLIST_H
 #define WEIR_UNLIST_H
 
-#include "kit.h"
+#include "passes/kit/kit.h"
 
 struct unlist {
   TABLE(uint8_t, marked); // by value id: an input that goes in the end

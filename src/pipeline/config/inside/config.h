@@ -9,8 +9,8 @@
 #ifndef WEIR_CONFIG_H
 #define WEIR_CONFIG_H
 
-#include "config_events.h"
-#include "pipeline.h"
+#include "pipeline/config/inside/config_events.h"
+#include "pipeline/pipeline.h"
 
 struct config {
   struct pipeline *p;

@@ -7,8 +7,8 @@
 #ifndef WEIR_CONFIG_EVENTS_H
 #define WEIR_CONFIG_EVENTS_H
 
-#include "span.h"
-#include "table.h"
+#include "base/span.h"
+#include "base/table.h"
 
 enum config_kind {
   CONFIG_WORD,

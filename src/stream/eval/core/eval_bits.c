@@ -1,7 +1,7 @@
 // Types of 2, 4 and 6 bits: between packed bytes, as they lie in files, and one byte an element, as
 // the evaluator moves them. Elements are packed contiguously, the first in the lowest bits; four
 // 6-bit elements take three bytes. An element never spans more than two bytes.
-#include "eval_parts.h"
+#include "stream/eval/core/eval_parts.h"
 
 void eval_bits_unpack(uint8_t *out, const uint8_t *in, uint64_t bit, size_t count, uint32_t bits) {
   uint32_t mask = (1u << bits) - 1;

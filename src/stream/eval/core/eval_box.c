@@ -10,7 +10,7 @@
 // other.
 //
 // The recursion here is as deep as recipes lie within each other, which is bounded.
-#include "eval_parts.h"
+#include "stream/eval/core/eval_parts.h"
 
 #include <assert.h>
 

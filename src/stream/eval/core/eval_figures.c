@@ -18,7 +18,7 @@
 // Where codes are moved about behind (a transpose), each unit takes the chunks whose number falls
 // to its bytes, when the range was read: their figures were found with the codes (eval_once.c).
 // Where those are not kept, and of casts, they are then computed apart.
-#include "eval_figures.h"
+#include "stream/eval/core/eval_figures.h"
 
 #include <assert.h>
 #include <math.h>

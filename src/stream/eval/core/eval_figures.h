@@ -2,7 +2,7 @@
 #ifndef WEIR_EVAL_FIGURES_H
 #define WEIR_EVAL_FIGURES_H
 
-#include "eval_parts.h"
+#include "stream/eval/core/eval_parts.h"
 
 enum { EVAL_PAIRS = 512 }; // pairs that are brought into form at once
 

@@ -8,8 +8,8 @@
 //
 // Lines that are contiguous in memory are copied; everything else (the ends of a range, negative
 // steps) goes element by element.
-#include "eval_parts.h"
-#include "kernels.h"
+#include "kernels/kernels.h"
+#include "stream/eval/core/eval_parts.h"
 
 #include <assert.h>
 

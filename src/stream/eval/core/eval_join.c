@@ -1,7 +1,7 @@
 // Recipes whose rows are put together from parts: concatenation, padding, and the filling both of
 // fill and of pads. A range of the output is walked run by run; every run is asked of its operand
 // straight into the output.
-#include "eval_parts.h"
+#include "stream/eval/core/eval_parts.h"
 
 #include <assert.h>
 

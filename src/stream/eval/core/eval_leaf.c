@@ -12,7 +12,7 @@
 //
 // Who knows beforehand that it wants small fragments at a short stride (eval_view.c) asks for all
 // of them at once, and they are picked from windows.
-#include "eval_parts.h"
+#include "stream/eval/core/eval_parts.h"
 
 #include <assert.h>
 

@@ -5,11 +5,11 @@
 #ifndef WEIR_EVAL_PARTS_H
 #define WEIR_EVAL_PARTS_H
 
-#include "eval_turns.h"
-#include "eval_watcher.h"
-#include "io.h"
-#include "kernels.h"
-#include "recipe.h"
+#include "kernels/kernels.h"
+#include "recipe/recipe.h"
+#include "stream/eval/shared/eval_turns.h"
+#include "stream/eval/shared/eval_watcher.h"
+#include "stream/io/io.h"
 
 enum {
   EVAL_BUDGET_MIN = 1 << 20,

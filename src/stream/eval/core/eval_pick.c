@@ -10,7 +10,7 @@
 //
 // The list is looked at through scratch, a piece at a time: it is known, or a recipe of its own. What is
 // known lies in its range (recipe.h), the rest is checked here as it is read.
-#include "eval_parts.h"
+#include "stream/eval/core/eval_parts.h"
 
 enum { LIST = EVAL_SCRATCH_BYTES / 8, SHORT_RUN_BYTES = 4096, SPARSE = 8, STRETCH = 1 << 18 };
 

@@ -9,7 +9,7 @@
 //
 // Varints are at most ten bytes; an unpacked entry has its tag before it. Loading checked all that,
 // so a varint that does not end means the file changed since.
-#include "eval_parts.h"
+#include "stream/eval/core/eval_parts.h"
 
 enum { VARINT_MAX_BYTES = 10 };
 

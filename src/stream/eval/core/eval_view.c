@@ -21,7 +21,7 @@
 // Fragments with gaps between them are read through the gaps only where that reads, over the whole
 // view, at most twice the operand. A tall source has short fragments of every row in each box, a
 // million of them: those are picked from mapped windows instead of being read one by one.
-#include "eval_parts.h"
+#include "stream/eval/core/eval_parts.h"
 
 #include <assert.h>
 

@@ -9,9 +9,9 @@
 //
 // All other casts are those of ONNX's Cast node (kernels_convert.h), without figures. Where ONNX leaves
 // open what an element becomes, the node and this recipe could differ: such an element is refused.
-#include "eval_figures.h"
-#include "eval_math.h"
-#include "kernels_convert.h"
+#include "kernels/convert/kernels_convert.h"
+#include "stream/eval/core/eval_figures.h"
+#include "stream/eval/math/eval_math.h"
 
 #include <assert.h>
 #include <float.h>

@@ -8,9 +8,9 @@
 //
 // Small lists of scales and zero points are held in a box: codes are asked for in order, and the same
 // scales again for every row.
-#include "eval_math.h"
-#include "eval_spread.h"
-#include "kernels_dequantize.h"
+#include "kernels/dequantize/kernels_dequantize.h"
+#include "stream/eval/math/eval_math.h"
+#include "stream/eval/math/inside/eval_spread.h"
 
 enum { PIECE = 512, PIECE_BYTES = 4 * PIECE, LONG_RUN = 256 };
 

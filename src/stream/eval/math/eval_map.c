@@ -10,9 +10,9 @@
 // falls on a long run of the result, the kernel takes it as it stands for the run.
 //
 // An operand that stands twice (x * x) is read once.
-#include "eval_math.h"
-#include "eval_spread.h"
-#include "kernels_map.h"
+#include "kernels/map/kernels_map.h"
+#include "stream/eval/math/eval_math.h"
+#include "stream/eval/math/inside/eval_spread.h"
 
 #include <assert.h>
 

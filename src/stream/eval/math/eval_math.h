@@ -2,7 +2,7 @@
 #ifndef WEIR_EVAL_MATH_H
 #define WEIR_EVAL_MATH_H
 
-#include "eval_parts.h"
+#include "stream/eval/core/eval_parts.h"
 
 eval_elements_fn eval_cast_elements;       // eval_cast.c
 eval_elements_fn eval_reduce_elements;     // eval_reduce.c

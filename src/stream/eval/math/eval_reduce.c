@@ -13,9 +13,9 @@
 // Outputs are made in units of 8192 at most, which a box holds, because they are asked for again and
 // again (a mean that is taken from every element). A unit that took a long read is kept for all workers
 // too, and only one of them computes it.
-#include "eval_math.h"
-#include "kernels_convert.h"
-#include "kernels_reduce.h"
+#include "kernels/convert/kernels_convert.h"
+#include "kernels/reduce/kernels_reduce.h"
+#include "stream/eval/math/eval_math.h"
 
 #include <assert.h>
 

@@ -11,7 +11,7 @@
 // or elements that lie together. Operands of a moderate size are read once into the box of the recipe
 // that asks, because they are asked for again and again and may be costly (a reduction of a large
 // weight); larger ones come through a window of a few elements, or straight where runs are long.
-#include "eval_spread.h"
+#include "stream/eval/math/inside/eval_spread.h"
 
 #include <assert.h>
 

@@ -19,10 +19,10 @@
 // code is asked for, they need no second read.
 //
 //   │ ranges │ grids │ tile │ kept: elements from..to …
-#include "eval_affine.h"
+#include "stream/eval/quantize/inside/eval_affine.h"
 
-#include "eval_figures.h"
-#include "eval_kept.h"
+#include "stream/eval/core/eval_figures.h"
+#include "stream/eval/quantize/inside/eval_kept.h"
 
 #include <assert.h>
 #include <float.h>

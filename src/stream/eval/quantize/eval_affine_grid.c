@@ -17,7 +17,7 @@
 // may stand for more than that, which would be infinite: those are not used.
 //
 // AFFINE is ONNX's DynamicQuantizeLinear: the range holds 0, and the zero point is a code.
-#include "eval_affine.h"
+#include "stream/eval/quantize/inside/eval_affine.h"
 
 #include <assert.h>
 #include <math.h>

@@ -15,10 +15,10 @@
 // Columns come in panels, of which G is read once for all i. A column's error is a sum of its own, and columns add in
 // order, so that panels show in nothing. Powers are products of a fifth root of square roots, found with operations that
 // round the same on all machines, which those of the C library do not.
-#include "eval_whole.h"
-#include "eval_quantize.h"
+#include "stream/eval/quantize/eval_quantize.h"
+#include "stream/eval/quantize/inside/eval_whole.h"
 
-#include "second_moments.h"
+#include "tensor_stats/second_moments.h"
 
 #include <errno.h>
 #include <math.h>

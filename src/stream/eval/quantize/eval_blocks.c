@@ -32,11 +32,11 @@
 //
 // Where figures are all that is wanted (eval_blocks_measure) a box holds nothing but sums, and several
 // quantizations of the operand go over each panel of it.
-#include "eval_layout.h"
+#include "stream/eval/quantize/inside/eval_layout.h"
 
-#include "eval_figures.h"
-#include "eval_panel.h"
-#include "eval_whole.h"
+#include "stream/eval/core/eval_figures.h"
+#include "stream/eval/quantize/inside/eval_panel.h"
+#include "stream/eval/quantize/inside/eval_whole.h"
 
 #include <float.h>
 

@@ -13,9 +13,9 @@
 //
 // so a column is never worse off than with all ranges as they are, in the eyes of G with its ridge (eval_moments.c). G e of
 // a tile of rows is found when its turn comes, and follows each block of it.
-#include "eval_whole.h"
+#include "stream/eval/quantize/inside/eval_whole.h"
 
-#include "second_moments.h"
+#include "tensor_stats/second_moments.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -15,9 +15,9 @@
 // Three tiles are in memory. One worker finds the factor for all consumers of a value, the others wait; tiles are kept
 // in the cache of the run, whose file takes what memory does not. Where there is no cache, or its disk is full, all
 // tiles are held in memory for as long as a box is filled, or, if these are many, it is refused.
-#include "eval_whole.h"
+#include "stream/eval/quantize/inside/eval_whole.h"
 
-#include "second_moments.h"
+#include "tensor_stats/second_moments.h"
 
 #include <errno.h>
 #include <math.h>

@@ -19,9 +19,9 @@
 // Sums are of one fused step a term, in the order of j, so that they are the same for any box of columns; columns know
 // nothing of each other. Each box goes over M once. Rows of what was never other than 0 count as 0, which takes them
 // out of the range of their group; in figures they have the errors that they have.
-#include "eval_whole.h"
+#include "stream/eval/quantize/inside/eval_whole.h"
 
-#include "second_moments.h"
+#include "tensor_stats/second_moments.h"
 
 // What a box is worked on with.
 struct work {

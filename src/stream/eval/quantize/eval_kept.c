@@ -6,7 +6,7 @@
 // A tile is half a second-level cache: what was read into it is still there when it is computed with. (Mapped
 // windows would save the copy and cost twice as much, since every page of the weight has to be entered and taken out
 // again.)
-#include "eval_kept.h"
+#include "stream/eval/quantize/inside/eval_kept.h"
 
 enum { TILE_MOST = EVAL_KEPT_TILE_MOST, LINES_AHEAD = 16 };
 

@@ -1,7 +1,7 @@
 // What the run knows of scales and zero points. They are found with the codes, and would cost a second and a third read of
 // the operand when they are asked for; so whole units (eval_layout.c) are kept for all workers, as far as the
 // budget of the cache goes (eval_cache.c): zero points packed, scales as floats.
-#include "eval_panel.h"
+#include "stream/eval/quantize/inside/eval_panel.h"
 
 // How the cache holds a unit: zero points come first.
 #define ZEROS EVAL_CACHE_FIRST

@@ -17,7 +17,7 @@
 //               cells
 //
 // A further layout is a further answer to these questions.
-#include "eval_layout.h"
+#include "stream/eval/quantize/inside/eval_layout.h"
 
 static enum kernels_float float_of(enum dtype t) {
   return t == DTYPE_FLOAT16 ? KERNELS_F16 : t == DTYPE_BFLOAT16 ? KERNELS_BF16 : KERNELS_F32;

@@ -45,11 +45,11 @@
 // Elements and scales become float32; codes of int32 are found in double. An element that is not finite and
 // a scale that divides nothing are errors: there is no code for them. Beside a scale of 0, codes of int32 are 0 for what is below the
 // smallest normal number, as channels of a bias are whose weights are next to nothing: products of their scales are no float32.
-#include "eval_linear.h"
+#include "stream/eval/quantize/inside/eval_linear.h"
 
-#include "eval_figures.h"
-#include "eval_quantize.h"
-#include "kernels_convert.h"
+#include "kernels/convert/kernels_convert.h"
+#include "stream/eval/core/eval_figures.h"
+#include "stream/eval/quantize/eval_quantize.h"
 
 #include <assert.h>
 #include <float.h>

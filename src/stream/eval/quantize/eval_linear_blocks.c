@@ -9,9 +9,9 @@
 // and both again with the codes.
 //
 //   │ lo │ hi │ pairs │ tile │ of the box
-#include "eval_cache.h"
-#include "eval_figures.h"
-#include "eval_linear.h"
+#include "stream/eval/core/eval_figures.h"
+#include "stream/eval/quantize/inside/eval_linear.h"
+#include "stream/eval/shared/eval_cache.h"
 
 #include <assert.h>
 #include <float.h>

@@ -5,7 +5,7 @@
 //
 // Elements come once for the mean and once more for the squares of what they are off it. The halves
 // that are not done are a list, which is as long as the tree is deep.
-#include "eval_linear.h"
+#include "stream/eval/quantize/inside/eval_linear.h"
 
 #include <assert.h>
 #include <math.h>

@@ -17,7 +17,7 @@
 // smallest normal number of the type, which in float16 makes zeros of a weight within 0.0078 (GUARD_NORMAL), or, of
 // float16 in later versions, where the scale is rounded to 0 (GUARD_NUMBER). Else subnormal scales are used, rounded up, so that no code lies outside of its range: the least
 // one at least. A range of nothing has 1, with the zero point that all other channels have.
-#include "eval_linear.h"
+#include "stream/eval/quantize/inside/eval_linear.h"
 
 #include <float.h>
 #include <math.h>

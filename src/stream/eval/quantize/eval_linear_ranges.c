@@ -12,8 +12,8 @@
 // elements again (eval_linear.c); who asks for scales and zero points behind them finds all there.
 //
 //   │ lo │ hi │ pairs │ tile │ of the box
-#include "eval_figures.h"
-#include "eval_linear.h"
+#include "stream/eval/core/eval_figures.h"
+#include "stream/eval/quantize/inside/eval_linear.h"
 
 #include <assert.h>
 #include <float.h>

@@ -1,6 +1,6 @@
-#include "eval_whole.h"
+#include "stream/eval/quantize/inside/eval_whole.h"
 
-#include "second_moments.h"
+#include "tensor_stats/second_moments.h"
 
 #include <math.h>
 

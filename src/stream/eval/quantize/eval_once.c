@@ -13,7 +13,7 @@
 //
 // Where they cannot be kept, codes are made as they are asked for, and figures afterwards
 // (eval_figures.c).
-#include "eval_quantize.h"
+#include "stream/eval/quantize/eval_quantize.h"
 
 #include <assert.h>
 

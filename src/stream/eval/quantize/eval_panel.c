@@ -8,7 +8,7 @@
 //                                           count) the bytes between them too
 //   a stripe of  ─·─·─·─·─·─·─·─·─·─·─·─    many rows with one read: reading the bytes between two rows costs
 //   short rows                              less than another read, and they are in the same page anyway
-#include "eval_panel.h"
+#include "stream/eval/quantize/inside/eval_panel.h"
 
 #include <assert.h>
 #include <string.h>

@@ -33,9 +33,9 @@
 //   eval_linear_ranges.c, eval_linear_blocks.c     scales and zero points of LINEAR
 //   eval_linear_deviation.c, eval_linear_grid.c    what a deviation or a range becomes
 //   eval_kept.c            elements that are looked at for a range, and kept for codes
-#include "eval_affine.h"
-#include "eval_layout.h"
-#include "eval_linear.h"
+#include "stream/eval/quantize/inside/eval_affine.h"
+#include "stream/eval/quantize/inside/eval_layout.h"
+#include "stream/eval/quantize/inside/eval_linear.h"
 
 // Scales that are at hand for who makes others of them.
 static bool copy_found(const struct eval_task *t, uint32_t id, uint64_t first, uint64_t count,

@@ -3,9 +3,9 @@
 #ifndef WEIR_EVAL_QUANTIZE_H
 #define WEIR_EVAL_QUANTIZE_H
 
-#include "eval_cache.h"
-#include "eval_parts.h"
-#include "kernels.h"
+#include "kernels/kernels.h"
+#include "stream/eval/core/eval_parts.h"
+#include "stream/eval/shared/eval_cache.h"
 
 // What a QUANTIZE row means, in the words of the kernels. The operand is [outer, k, inner], cut
 // along k: one of outer and inner is 1 for a matrix. A column of W is one (outer, inner) pair.

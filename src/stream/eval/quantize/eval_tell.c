@@ -4,9 +4,9 @@
 //   chunks    of codes that lie as the operand does: told of each panel with the codes just made of it
 //             (eval_figures.h); of a line that comes in stripes, into chunks that lie open side by side,
 //             and what did not come in the order of its chunk is looked at once more
-#include "eval_layout.h"
+#include "stream/eval/quantize/inside/eval_layout.h"
 
-#include "eval_figures.h"
+#include "stream/eval/core/eval_figures.h"
 
 #include <math.h>
 

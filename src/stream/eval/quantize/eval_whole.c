@@ -1,8 +1,8 @@
 // Columns that are made whole, because what becomes of a row depends on others (gptq, awq): arrays of a box's columns
 // side by side, a tile of rows of weights, a group of codes.
-#include "eval_whole.h"
+#include "stream/eval/quantize/inside/eval_whole.h"
 
-#include "second_moments.h"
+#include "tensor_stats/second_moments.h"
 
 #include <math.h>
 

@@ -11,11 +11,11 @@
 //
 // The file is opened when something has to go there; most runs need none. It is written and read
 // with no lock held, and it may fail: then it is given up, and what was in it counts as not known.
-#include "eval_cache.h"
+#include "stream/eval/shared/eval_cache.h"
 
-#include "again.h"
-#include "eval_turns.h"
-#include "table.h"
+#include "base/again.h"
+#include "base/table.h"
+#include "stream/eval/shared/eval_turns.h"
 
 #include <assert.h>
 #include <errno.h>

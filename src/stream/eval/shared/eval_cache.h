@@ -11,7 +11,7 @@
 #ifndef WEIR_EVAL_CACHE_H
 #define WEIR_EVAL_CACHE_H
 
-#include "recipe.h"
+#include "recipe/recipe.h"
 
 struct eval_cache; // shared by threads
 

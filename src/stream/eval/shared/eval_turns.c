@@ -8,9 +8,9 @@
 // What the cache will not keep is not waited for: its computation by one worker would serve no
 // other. The cache is asked with the list locked, so that nobody finds neither the unit nor the turn
 // of who made it; a put comes before the end of its turn.
-#include "eval_turns.h"
+#include "stream/eval/shared/eval_turns.h"
 
-#include "table.h"
+#include "base/table.h"
 
 #include <assert.h>
 #include <pthread.h>

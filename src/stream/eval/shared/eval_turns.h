@@ -9,7 +9,7 @@
 #ifndef WEIR_EVAL_TURNS_H
 #define WEIR_EVAL_TURNS_H
 
-#include "eval_cache.h"
+#include "stream/eval/shared/eval_cache.h"
 
 // Those of one cache, which opens and closes them.
 struct eval_turns;

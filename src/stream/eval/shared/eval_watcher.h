@@ -2,7 +2,7 @@
 #ifndef WEIR_EVAL_WATCHER_H
 #define WEIR_EVAL_WATCHER_H
 
-#include "figures.h"
+#include "tensor_stats/figures.h"
 
 // Who is told error figures of what a task makes, as it is made; told NULL: nobody. They are of codes,
 // and of casts (among float32, float16, bfloat16 and double) of anything but scales, also behind

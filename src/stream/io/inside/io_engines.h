@@ -12,7 +12,7 @@
 #ifndef WEIR_IO_ENGINES_H
 #define WEIR_IO_ENGINES_H
 
-#include "io.h"
+#include "stream/io/io.h"
 
 #include <sys/types.h>
 

@@ -3,8 +3,8 @@
 #ifndef WEIR_IO_QUEUE_H
 #define WEIR_IO_QUEUE_H
 
-#include "io_engines.h"
-#include "io_wake.h"
+#include "stream/io/inside/io_engines.h"
+#include "stream/io/io_wake.h"
 
 #include <pthread.h>
 

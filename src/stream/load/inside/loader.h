@@ -15,9 +15,9 @@
 #ifndef WEIR_LOADER_H
 #define WEIR_LOADER_H
 
-#include "load.h"
-#include "onnx_schema.h"
-#include "wire.h"
+#include "stream/load/inside/onnx_schema.h"
+#include "stream/load/inside/wire.h"
+#include "stream/load/load.h"
 
 #include "onnx.pb-c.h"
 

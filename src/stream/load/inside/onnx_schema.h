@@ -3,7 +3,7 @@
 #ifndef WEIR_ONNX_SCHEMA_H
 #define WEIR_ONNX_SCHEMA_H
 
-#include "onnx_fields.h"
+#include "model/onnx_fields.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -11,7 +11,7 @@
 enum message {
   MESSAGE_NONE,
 #define MESSAGE(message, generated, published) MESSAGE_##message,
-#include "onnx_fields.def"
+#include "model/onnx_fields.def"
 #undef MESSAGE
   MESSAGES,
 };

@@ -6,10 +6,10 @@
 #ifndef WEIR_WIRE_H
 #define WEIR_WIRE_H
 
-#include "err.h"
-#include "sources.h"
-#include "span.h"
-#include "varint.h"
+#include "base/err.h"
+#include "base/span.h"
+#include "base/varint.h"
+#include "stream/io/sources.h"
 
 enum { WIRE_WINDOW = 1 << 20, WIRE_GROUPS = 100 };
 

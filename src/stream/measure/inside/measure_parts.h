@@ -2,10 +2,10 @@
 #ifndef WEIR_MEASURE_PARTS_H
 #define WEIR_MEASURE_PARTS_H
 
-#include "arena.h"
-#include "eval.h"
-#include "measure.h"
-#include "memory_split.h"
+#include "base/arena.h"
+#include "stream/eval/eval.h"
+#include "stream/measure/measure.h"
+#include "stream/run/memory_split.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -3,13 +3,13 @@
 #ifndef WEIR_PRODUCE_H
 #define WEIR_PRODUCE_H
 
-#include "digest.h"
-#include "figure_sums.h"
-#include "eval_cache.h"
-#include "io.h"
-#include "lanes.h"
-#include "plan.h"
-#include "run.h"
+#include "base/digest.h"
+#include "plan/plan.h"
+#include "stream/eval/shared/eval_cache.h"
+#include "stream/io/io.h"
+#include "stream/run/run.h"
+#include "stream/staging/figure_sums.h"
+#include "stream/sys/lanes.h"
 
 struct produce; // opened, used and closed by one thread
 

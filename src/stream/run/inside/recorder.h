@@ -2,8 +2,8 @@
 #ifndef WEIR_RECORDER_H
 #define WEIR_RECORDER_H
 
-#include "plan.h"
-#include "staging.h"
+#include "plan/plan.h"
+#include "stream/staging/staging.h"
 
 struct recorder;
 

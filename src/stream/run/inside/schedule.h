@@ -5,8 +5,8 @@
 #ifndef WEIR_SCHEDULE_H
 #define WEIR_SCHEDULE_H
 
-#include "figure_sums.h"
-#include "plan.h"
+#include "plan/plan.h"
+#include "stream/staging/figure_sums.h"
 
 struct schedule;
 

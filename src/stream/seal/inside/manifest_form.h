@@ -2,8 +2,8 @@
 #ifndef WEIR_MANIFEST_FORM_H
 #define WEIR_MANIFEST_FORM_H
 
-#include "digest.h"
-#include "json.h"
+#include "base/digest.h"
+#include "json/json.h"
 
 #define MANIFEST_STATEMENT_TYPE "https://in-toto.io/Statement/v1"
 #define MANIFEST_PREDICATE_TYPE "https://model_signing/signature/v1.0"

@@ -2,10 +2,10 @@
 #ifndef WEIR_SEAL_PARTS_H
 #define WEIR_SEAL_PARTS_H
 
-#include "plan.h"
-#include "seal.h"
-#include "seal_intent.h"
-#include "staging.h"
+#include "plan/plan.h"
+#include "stream/seal/seal.h"
+#include "stream/seal/seal_intent.h"
+#include "stream/staging/staging.h"
 
 // ---- one staged file takes its final name, once or again (seal_place.c) ----
 

@@ -7,7 +7,7 @@
 #ifndef WEIR_CHECKED_LINE_H
 #define WEIR_CHECKED_LINE_H
 
-#include "json.h"
+#include "json/json.h"
 
 // Ends the object that is open, with its check, and the line.
 void checked_line_end(struct json_out *j);

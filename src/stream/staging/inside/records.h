@@ -2,10 +2,10 @@
 #ifndef WEIR_RECORDS_H
 #define WEIR_RECORDS_H
 
-#include "digest.h"
-#include "err.h"
-#include "figure_sums.h"
-#include "staging.h"
+#include "base/digest.h"
+#include "base/err.h"
+#include "stream/staging/figure_sums.h"
+#include "stream/staging/staging.h"
 
 #include <string.h>
 

@@ -3,9 +3,9 @@
 #ifndef WEIR_STAGING_HEADER_H
 #define WEIR_STAGING_HEADER_H
 
-#include "digest.h"
-#include "sources.h"
-#include "staging.h"
+#include "base/digest.h"
+#include "stream/io/sources.h"
+#include "stream/staging/staging.h"
 
 // Writes header.json into the folder, durably, and gives its SHA-256. id: of the plan, or of what
 // else the folder is named for.

@@ -2,7 +2,7 @@
 #ifndef WEIR_STAGING_ORDERS_H
 #define WEIR_STAGING_ORDERS_H
 
-#include "staging_join.h"
+#include "stream/staging/staging_join.h"
 
 struct staging_orders_found {
   struct staging_orders orders; // texts in the arena

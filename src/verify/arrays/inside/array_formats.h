@@ -3,7 +3,7 @@
 #ifndef WEIR_ARRAY_FORMATS_H
 #define WEIR_ARRAY_FORMATS_H
 
-#include "feed.h"
+#include "verify/arrays/inside/feed.h"
 
 // A feed that is one .npy, named `name`.
 int npy_read(const struct feed *f, const char *name, struct space *s, struct array *out,

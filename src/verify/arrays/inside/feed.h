@@ -7,7 +7,7 @@
 #ifndef WEIR_FEED_H
 #define WEIR_FEED_H
 
-#include "array.h"
+#include "verify/arrays/array.h"
 
 enum {
   FEED_SMALL = 1 << 20,   // elements of more bytes stay in their file

@@ -8,8 +8,8 @@
 #ifndef WEIR_COMPARE_PARTS_H
 #define WEIR_COMPARE_PARTS_H
 
-#include "compare.h"
-#include "table.h"
+#include "base/table.h"
+#include "verify/compare/compare.h"
 
 enum { COMPARE_CHUNK = 1024 };
 

@@ -9,7 +9,7 @@
 #ifndef WEIR_QUANTILES_H
 #define WEIR_QUANTILES_H
 
-#include "arena.h"
+#include "base/arena.h"
 
 enum { QUANTILES = 2 };
 

@@ -2,8 +2,8 @@
 #ifndef WEIR_SITES_PARTS_H
 #define WEIR_SITES_PARTS_H
 
-#include "sites.h"
-#include "table.h"
+#include "base/table.h"
+#include "verify/cut/sites.h"
 
 enum { BEFORE, AFTER };
 

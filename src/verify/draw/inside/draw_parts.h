@@ -2,8 +2,8 @@
 #ifndef WEIR_DRAW_PARTS_H
 #define WEIR_DRAW_PARTS_H
 
-#include "draw.h"
-#include "model_calls.h"
+#include "model/model_calls.h"
+#include "verify/draw/draw.h"
 
 // ---- chance ---------------------------------------------------------------------------------------
 

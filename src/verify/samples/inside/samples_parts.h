@@ -2,7 +2,7 @@
 #ifndef WEIR_SAMPLES_PARTS_H
 #define WEIR_SAMPLES_PARTS_H
 
-#include "samples.h"
+#include "verify/samples/samples.h"
 
 // A file of raw elements of one input, as many samples as it has arrays of the shape.
 struct samples_raw {

@@ -2,9 +2,9 @@
 #ifndef WEIR_COMPILE_INSIDE_H
 #define WEIR_COMPILE_INSIDE_H
 
-#include "rules_compile.h"
-#include "rules_tables.h"
-#include "table.h"
+#include "base/table.h"
+#include "passes/rules/compile/rules_compile.h"
+#include "passes/rules/compile/rules_tables.h"
 
 enum {
   COMPILE_STATEMENT = 16384, // characters of a statement, comments and superfluous blanks left out

@@ -5,9 +5,9 @@
 //
 // BOOK is the name of the struct rules_book; --catalogue adds a row of the catalogue for each of its passes
 // (rules_passes). What is wrong with a rule is one line on stderr, and the exit code is 1.
-#include "exactness.h"
-#include "rules_compile.h"
-#include "rules_tables.h"
+#include "passes/exactness.h"
+#include "passes/rules/compile/rules_compile.h"
+#include "passes/rules/compile/rules_tables.h"
 
 #include <stdio.h>
 #include <stdlib.h>

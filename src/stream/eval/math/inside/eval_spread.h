@@ -2,7 +2,7 @@
 #ifndef WEIR_EVAL_SPREAD_H
 #define WEIR_EVAL_SPREAD_H
 
-#include "eval_parts.h"
+#include "stream/eval/core/eval_parts.h"
 
 // Element (c0, c1, …) of the result goes with element Σ c / share · stride of the operand. Axes of
 // length 1 are gone; those that lie one behind the other in both are merged.

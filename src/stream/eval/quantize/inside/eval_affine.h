@@ -2,8 +2,8 @@
 #ifndef WEIR_EVAL_AFFINE_H
 #define WEIR_EVAL_AFFINE_H
 
-#include "eval_parts.h"
-#include "kernels.h"
+#include "kernels/kernels.h"
+#include "stream/eval/core/eval_parts.h"
 
 // Elements of a QUANTIZE row of those formats, through the box of its recipe. ERR_MODEL if the
 // operand has elements that are NaN or infinite, or a range that its type cannot hold.

@@ -3,7 +3,7 @@
 #ifndef WEIR_EVAL_KEPT_H
 #define WEIR_EVAL_KEPT_H
 
-#include "eval_parts.h"
+#include "stream/eval/core/eval_parts.h"
 
 enum { EVAL_KEPT_TILE_MOST = 512 << 10 }; // bytes
 

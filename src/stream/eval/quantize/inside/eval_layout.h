@@ -2,7 +2,7 @@
 #ifndef WEIR_EVAL_LAYOUT_H
 #define WEIR_EVAL_LAYOUT_H
 
-#include "eval_quantize.h"
+#include "stream/eval/quantize/eval_quantize.h"
 
 #include <assert.h>
 

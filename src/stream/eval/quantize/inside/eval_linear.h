@@ -2,8 +2,8 @@
 #ifndef WEIR_EVAL_LINEAR_H
 #define WEIR_EVAL_LINEAR_H
 
-#include "eval_cache.h"
-#include "eval_kept.h"
+#include "stream/eval/quantize/inside/eval_kept.h"
+#include "stream/eval/shared/eval_cache.h"
 
 // ---- of a range (eval_linear_grid.c) -----------------------------------------------------------
 

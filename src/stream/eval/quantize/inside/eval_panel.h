@@ -2,7 +2,7 @@
 #ifndef WEIR_EVAL_PANEL_H
 #define WEIR_EVAL_PANEL_H
 
-#include "eval_layout.h"
+#include "stream/eval/quantize/inside/eval_layout.h"
 
 // The memory of a box, shared out.
 struct eval_room {

@@ -2,9 +2,9 @@
 #ifndef WEIR_EVAL_WHOLE_H
 #define WEIR_EVAL_WHOLE_H
 
-#include "eval_panel.h"
-#include "eval_parts.h"
-#include "eval_quantize.h"
+#include "stream/eval/core/eval_parts.h"
+#include "stream/eval/quantize/eval_quantize.h"
+#include "stream/eval/quantize/inside/eval_panel.h"
 
 // A box of columns at work: arrays of `n` columns side by side, in the box behind what it holds.
 struct eval_whole {
