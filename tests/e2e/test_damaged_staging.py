@@ -16,8 +16,7 @@ import onnx
 import pytest
 
 import compare
-import make_encoder
-from conftest import as_user, before_record, encoder, program, sampled
+from conftest import as_user, before_record, program, sampled
 from test_resume import Running, Setting, command, count_log, half_sealed, staging_folders
 
 WAIT = 60
@@ -50,28 +49,22 @@ def damage(path, how):
 
 
 @pytest.fixture(scope="module")
-def two_units(large_folder):
-    """One layer of 73 MB, as small as one with two units of weights can be: every test here copies, reads and writes it."""
-    return encoder(large_folder, "two", shape=make_encoder.Shape(layers=1, d_model=800, ff=3200))
-
-
-@pytest.fixture(scope="module")
-def killed(weir, weir_fault, large_folder, two_units):
+def killed(weir, weir_fault, large_folder, one_layer):
     """A run with two of three units recorded, killed; and the files that it should have ended with."""
     folder = large_folder / "killed"
     (folder / "left").mkdir(parents=True)
     (folder / "whole").mkdir()
-    weir(*command(two_units, folder / "whole"))
-    words = command(two_units, folder / "left")
+    weir(*command(one_layer, folder / "whole"))
+    words = command(one_layer, folder / "left")
     weir_fault(*words, env={"WEIR_FAULT": f"kill:{before_record(3)}"}, code=-signal.SIGKILL)
     return folder
 
 
-def copy_of(killed, two_units, folder):
+def copy_of(killed, one_layer, folder):
     """The killed run, as if it had been in `folder`: (staging folder, words that go on). Times and names stay."""
     shutil.copytree(killed / "left", folder / "out", copy_function=shutil.copy2)
     [staging] = staging_folders(folder / "out")
-    return staging, command(two_units, folder / "out")
+    return staging, command(one_layer, folder / "out")
 
 
 def assert_whole(killed, folder):
@@ -83,9 +76,9 @@ def assert_whole(killed, folder):
 
 @pytest.mark.in_memory
 @pytest.mark.parametrize("name, how", sampled(["out.onnx.data", "out.onnx", "records.0", "header.json", "plan.json", "plan.bin", "lock"], DAMAGES, every=3))
-def test_damage_with_units_unfinished(weir, killed, two_units, tmp_path, name, how):
+def test_damage_with_units_unfinished(weir, killed, one_layer, tmp_path, name, how):
     """Units that are not what their record says are made again; the rest is doubted as well."""
-    staging, words = copy_of(killed, two_units, tmp_path)
+    staging, words = copy_of(killed, one_layer, tmp_path)
     damage(staging / name, how)
     done = weir(*words, "--json", code=None)
     assert done.code in (0, 2), done.said
@@ -100,9 +93,9 @@ def test_damage_with_units_unfinished(weir, killed, two_units, tmp_path, name, h
     shutil.rmtree(tmp_path)
 
 
-def test_without_damage_all_is_taken_over(weir, killed, two_units, tmp_path):
+def test_without_damage_all_is_taken_over(weir, killed, one_layer, tmp_path):
     """What the tests above would not show: that something is taken over at all."""
-    staging, words = copy_of(killed, two_units, tmp_path)
+    staging, words = copy_of(killed, one_layer, tmp_path)
     assert weir(*words, "--json").json()["weir"]["units_resumed"] == 2
     assert_whole(killed, tmp_path / "out")
     shutil.rmtree(tmp_path)
@@ -277,11 +270,11 @@ def bounded(words):
 
 @pytest.mark.in_memory
 @pytest.mark.parametrize("name, kind", sampled(PLACES, KINDS, every=2))
-def test_what_others_put_there(weir, killed, two_units, tmp_path, name, kind):
+def test_what_others_put_there(weir, killed, one_layer, tmp_path, name, kind):
     """Going on is refused by name, nobody's file is touched, nothing waits; clean removes what is weir's."""
     if (name, kind) == ("artifacts", "folder"):
         pytest.skip("weir makes one itself")
-    staging, words = copy_of(killed, two_units, tmp_path)
+    staging, words = copy_of(killed, one_layer, tmp_path)
     elsewhere = tmp_path / "thesis"
     elsewhere.write_bytes(THESIS)
     put(kind, staging / name, elsewhere)
@@ -308,8 +301,8 @@ def test_what_others_put_there(weir, killed, two_units, tmp_path, name, kind):
 
 @pytest.mark.in_memory
 @pytest.mark.parametrize("name, kind", sampled([place for place in PLACES if place not in ("lock", "seal.json")], KINDS, every=3))
-def test_fresh_replaces_what_others_put_there(weir, killed, two_units, tmp_path, name, kind):
-    staging, words = copy_of(killed, two_units, tmp_path)
+def test_fresh_replaces_what_others_put_there(weir, killed, one_layer, tmp_path, name, kind):
+    staging, words = copy_of(killed, one_layer, tmp_path)
     elsewhere = tmp_path / "thesis"
     elsewhere.write_bytes(THESIS)
     put(kind, staging / name, elsewhere)
@@ -343,8 +336,8 @@ def test_clean_goes_on_behind_what_it_cannot_remove(weir, tmp_path):
     assert "no interrupted runs in " in weir("clean", tmp_path).out
 
 
-def test_clean_while_a_run_is_active(weir, tmp_path, two_units):
-    with Running(command(two_units, tmp_path), before_record(2)) as run:
+def test_clean_while_a_run_is_active(weir, tmp_path, one_layer):
+    with Running(command(one_layer, tmp_path), before_record(2)) as run:
         assert "nothing removed (the run is still active)" in weir("clean", tmp_path, "--yes").out
         assert "nothing can be removed now (the run is still active)" in weir("clean", tmp_path).out
         code, err = run.end()
@@ -353,11 +346,11 @@ def test_clean_while_a_run_is_active(weir, tmp_path, two_units):
 
 
 @pytest.mark.parametrize("mode", [0o644, 0o600, 0o666])
-def test_a_lock_of_another_user_is_a_lock(weir, killed, two_units, tmp_path, mode):
+def test_a_lock_of_another_user_is_a_lock(weir, killed, one_layer, tmp_path, mode):
     """Who may remove what others left must not remove what they are at: as root, and as one of the same group."""
     if os.geteuid() != 0:
         pytest.skip("only root can give a file to another user")
-    staging, words = copy_of(killed, two_units, tmp_path)
+    staging, words = copy_of(killed, one_layer, tmp_path)
     before = compare.folder_bytes(staging)
     for path in (tmp_path / "out", staging):
         path.chmod(0o777)
@@ -409,10 +402,10 @@ def test_a_staging_folder_of_another_user(weir, small_encoder, tmp_path):
     weir("conv2matmul", small_encoder, tmp_path / "out.onnx")
 
 
-def test_staged_files_of_another_user(weir, killed, two_units, tmp_path):
+def test_staged_files_of_another_user(weir, killed, one_layer, tmp_path):
     if os.geteuid() != 0:
         pytest.skip("only root can give a file to another user")
-    staging, words = copy_of(killed, two_units, tmp_path)
+    staging, words = copy_of(killed, one_layer, tmp_path)
     os.chown(staging / "out.onnx.data", 65534, 65534)
     done = weir(*words, code=77)
     assert "'out.onnx.data'" in done.err and "belongs to another user" in done.err
@@ -440,10 +433,10 @@ OTHERS = {
 
 @pytest.mark.parametrize("other", OTHERS)
 @pytest.mark.parametrize("options", [[], ["--resume"], ["--dry-run"]], ids=["again", "resume", "dry-run"])
-def test_another_version_left_it(weir, killed, two_units, tmp_path, other, options):
+def test_another_version_left_it(weir, killed, one_layer, tmp_path, other, options):
     """Never mixed: refused with the ways out, and each of them is one."""
     members, who = OTHERS[other]
-    staging, words = copy_of(killed, two_units, tmp_path)
+    staging, words = copy_of(killed, one_layer, tmp_path)
     set_header(staging, **members)
     before = compare.folder_bytes(staging)
     done = weir(*words, *options, code=2)
