@@ -5,6 +5,7 @@ WEIR names the program, WEIR_FAULT_PROGRAM the one with fault injection linked i
 
 import contextlib
 import hashlib
+import itertools
 import json
 import os
 import re
@@ -63,6 +64,18 @@ def built_tool(name):
 # weir-ort lies beside the plain build of weir, which is not the program that all tests are of.
 if "WEIR_FAULT_PROGRAM" in os.environ:
     os.environ["WEIR_ORT"] = os.path.abspath(Path(os.environ["WEIR_FAULT_PROGRAM"]).parent.parent / "weir-ort")
+
+
+def sampled(*axes, every):
+    """For parametrize: all combinations of what several lists have, of which one in `every` runs ordinarily, and the rest with --all.
+
+    It is one whose places add up to a multiple of `every`, so that each element of a list meets a share of those of another.
+    """
+    places = itertools.product(*(enumerate(axis) for axis in axes))
+    return [
+        pytest.param(*(element for _, element in row), marks=[] if sum(place for place, _ in row) % every == 0 else pytest.mark.long)
+        for row in places
+    ]
 
 
 def copy_model(source, folder):
@@ -313,8 +326,8 @@ def desk(tmp_path, tiny_encoder):
 
 @pytest.fixture(scope="session")
 def one_layer(large_folder):
-    """One layer at full width, 120 MB: three units of output, one of them the .onnx."""
-    return encoder(large_folder, "one", shape=make_encoder.Shape(layers=1))
+    """One layer, 73 MB: as small as it can be with three units of output, one of them the .onnx."""
+    return encoder(large_folder, "one", shape=make_encoder.Shape(layers=1, d_model=800, ff=3200))
 
 
 @pytest.fixture(scope="session")

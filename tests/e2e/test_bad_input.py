@@ -6,6 +6,7 @@ has the right exit code, a message that names what is wrong, no terminal control
 nothing behind; a crash, or a signal, is a failure whatever the case says.
 """
 
+import itertools
 import json
 import os
 import re
@@ -214,12 +215,17 @@ def run_series(weir, folder, pool, series):
     return len(series)
 
 
+def some(series):
+    """All of them with `tools/test --all`, and ordinarily every second."""
+    return itertools.islice(series, 0, None, 1 if ALL else 2)
+
+
 def test_truncated_at_every_byte(weir, quick_folder, pool):
-    assert run_series(weir, quick_folder, pool, bad_models.truncations()) > 500
+    assert run_series(weir, quick_folder, pool, some(bad_models.truncations())) > (500 if ALL else 250)
 
 
 def test_every_length_a_lie(weir, quick_folder, pool):
-    assert run_series(weir, quick_folder, pool, bad_models.broken_lengths()) > 300
+    assert run_series(weir, quick_folder, pool, some(bad_models.broken_lengths())) > (300 if ALL else 150)
 
 
 def test_the_model_that_is_broken_is_sound(weir, tmp_path):
@@ -238,10 +244,10 @@ def test_every_byte_changed(weir, quick_folder, pool):
 
     def changed():
         for place, byte in enumerate(model):
-            for other in sorted({byte ^ 0xFF, byte ^ 0x80, 0} - {byte})[slice(None) if ALL else slice(place % 3, None, 3)]:
+            for other in sorted({byte ^ 0xFF, byte ^ 0x80, 0} - {byte})[slice(None) if ALL else slice(place % 6, None, 6)]:
                 yield f"byte {place} = {other}", model[:place] + bytes([other]) + model[place + 1 :], None
 
-    assert run_series(weir, quick_folder, pool, changed()) > (1000 if ALL else 300)
+    assert run_series(weir, quick_folder, pool, changed()) > (1000 if ALL else 150)
 
 
 # ---- while it runs

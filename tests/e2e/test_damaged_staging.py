@@ -16,7 +16,7 @@ import onnx
 import pytest
 
 import compare
-from conftest import as_user, before_record, program
+from conftest import as_user, before_record, program, sampled
 from test_resume import Running, Setting, command, count_log, half_sealed, staging_folders
 
 WAIT = 60
@@ -74,8 +74,8 @@ def assert_whole(killed, folder):
     assert found == whole
 
 
-@pytest.mark.parametrize("how", DAMAGES)
-@pytest.mark.parametrize("name", ["out.onnx.data", "out.onnx", "records.0", "header.json", "plan.json", "plan.bin", "lock"])
+@pytest.mark.in_memory
+@pytest.mark.parametrize("name, how", sampled(["out.onnx.data", "out.onnx", "records.0", "header.json", "plan.json", "plan.bin", "lock"], DAMAGES, every=3))
 def test_damage_with_units_unfinished(weir, killed, one_layer, tmp_path, name, how):
     """Units that are not what their record says are made again; the rest is doubted as well."""
     staging, words = copy_of(killed, one_layer, tmp_path)
@@ -223,6 +223,9 @@ def test_fresh_gives_no_output_up_that_may_not_be_replaced(weir, weir_fault, qui
 THESIS = b"a thesis\n" * 1000
 
 
+KINDS = ["hard link", "symbolic link", "FIFO", "folder"]
+
+
 def put(kind, path, elsewhere):
     """Something that weir did not make, under a name where it has a file of its own."""
     if path.is_dir():
@@ -265,8 +268,8 @@ def bounded(words):
     return done.returncode, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("kind", ["hard link", "symbolic link", "FIFO", "folder"])
-@pytest.mark.parametrize("name", PLACES)
+@pytest.mark.in_memory
+@pytest.mark.parametrize("name, kind", sampled(PLACES, KINDS, every=2))
 def test_what_others_put_there(weir, killed, one_layer, tmp_path, name, kind):
     """Going on is refused by name, nobody's file is touched, nothing waits; clean removes what is weir's."""
     if (name, kind) == ("artifacts", "folder"):
@@ -296,8 +299,8 @@ def test_what_others_put_there(weir, killed, one_layer, tmp_path, name, kind):
     shutil.rmtree(tmp_path)
 
 
-@pytest.mark.parametrize("kind", ["hard link", "symbolic link", "FIFO", "folder"])
-@pytest.mark.parametrize("name", [place for place in PLACES if place not in ("lock", "seal.json")])
+@pytest.mark.in_memory
+@pytest.mark.parametrize("name, kind", sampled([place for place in PLACES if place not in ("lock", "seal.json")], KINDS, every=3))
 def test_fresh_replaces_what_others_put_there(weir, killed, one_layer, tmp_path, name, kind):
     staging, words = copy_of(killed, one_layer, tmp_path)
     elsewhere = tmp_path / "thesis"

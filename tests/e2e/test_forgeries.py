@@ -21,15 +21,10 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from onnx import TensorProto, helper, numpy_helper
 
 import signing_keys
-from conftest import with_lines, records_last
+from conftest import with_lines, records_last, sampled
 
 pytestmark = pytest.mark.in_memory
 SHARD = 67108864
-
-
-def some(names, every=3):
-    """All of them with `tools/test --all`, and ordinarily those of one place in three."""
-    return [name if i % every == 0 else pytest.param(name, marks=pytest.mark.long) for i, name in enumerate(names)]
 
 
 # ---- models
@@ -378,13 +373,13 @@ def test_manifests(weir, here, name):
     is_refused(weir, here, name, MANIFESTS[name][0])
 
 
-@pytest.mark.parametrize("name", some(name for name in MANIFESTS if name != "a FIFO"))
+@pytest.mark.parametrize("name", sampled((name for name in MANIFESTS if name != "a FIFO"), every=3))
 def test_signed_manifests(weir, here, name):
     """With the right key: a signature makes nothing true."""
     is_refused(weir, here, name, both(MANIFESTS[name][0]), "--public-key", here.parent / "key.pub")
 
 
-@pytest.mark.parametrize("name", some(name for name in MANIFESTS if name != "no digests of tensors"))
+@pytest.mark.parametrize("name", sampled((name for name in MANIFESTS if name != "no digests of tensors"), every=3))
 def test_what_is_wrong_is_not_signed(weir, here, name):
     before = of(here, ".sig").read_bytes()
     MANIFESTS[name][0](here)
@@ -518,7 +513,7 @@ SIGNATURES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", some(SIGNATURES, 2))
+@pytest.mark.parametrize("name", sampled(SIGNATURES, every=2))
 def test_signatures(weir, here, name):
     forge, code, says = SIGNATURES[name]
     forge(here)
@@ -592,7 +587,7 @@ RECORDS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", some(RECORDS))
+@pytest.mark.parametrize("name", sampled(RECORDS, every=3))
 def test_records_of_how_it_was_made(weir, here, name):
     """`weir rebuild` opens no file that a record names by a path, or without a digest, and writes nothing elsewhere."""
     forge, code, says = RECORDS[name]
@@ -797,7 +792,7 @@ PLANS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", some(PLANS))
+@pytest.mark.parametrize("name", sampled(PLANS, every=3))
 def test_plans(weir, plan, name):
     """Refused before anything has its name, or finished right: whole, and with a manifest that says what it should."""
     forge, code, says = PLANS[name]

@@ -31,7 +31,7 @@ AXES = {
     "shards": [None, 1, 2, 3, 7, 64],
     "jobs": [1, 2, 5],
     "io": ["auto", "sync"],
-    "build": {"gcc -O2": Path(program("WEIR"))} | {name: path for name, path in {"clang -O1, sanitized": BUILD / "asan" / "weir", "musl, static": BUILD / "static-x86_64" / "weir"}.items() if path.exists() and path.stat().st_mtime > SOURCES},
+    "build": {"gcc -O2": Path(program("WEIR"))} | {name: path for name, path in {"clang -O0, sanitized": BUILD / "asan" / "weir", "musl, static": BUILD / "static-x86_64" / "weir"}.items() if path.exists() and path.stat().st_mtime > SOURCES},
     "processor": {"this one": [], **({"portable": [QEMU, "-cpu", "Nehalem"], "AVX2": [QEMU, "-cpu", "Haswell"]} if QEMU else {})},
 }
 

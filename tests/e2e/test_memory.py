@@ -27,7 +27,8 @@ MIB = 1 << 20
 BUDGET = 64 * MIB  # --memory 48 MiB and 16 MiB of program
 LOADED = 1 << 30  # what the control arm takes at least, of a 2.4 GB model
 ROW_BYTES = 150  # of the index, for a node or initializer, beside its names
-LARGEST = 24_000_000_000 if os.environ.get("WEIR_TEST_ALL", "0") == "1" else 8_000_000_000  # of an encoder
+ALL = os.environ.get("WEIR_TEST_ALL", "0") == "1"
+LARGEST = 24_000_000_000 if ALL else 5_000_000_000  # of an encoder
 
 
 @dataclass
@@ -63,7 +64,7 @@ def rewrite_nowhere(source, *options, limits=None):
 
 @pytest.fixture(scope="module")
 def sparse_encoders(large_folder):
-    """0.2, 2.4 and 8 GB (--all: 24) of layers at full width, nearly all of it holes."""
+    """0.2, 2.4 and 5 GB (--all: 24) of layers at full width, nearly all of it holes."""
     paths = {}
     for size in (200_000_000, 2_400_000_000, LARGEST):
         paths[size] = large_folder / f"sparse-{size}" / "encoder-model.onnx"
@@ -92,8 +93,8 @@ def test_full_encoder(weir, full_encoder, result_folder):
 
 @pytest.mark.slow
 def test_same_memory_at_any_size(sparse_encoders):
-    """0.2, 2.4 and 8 GB (--all: 24): what is beside the index is the same within ± 2 MiB."""
-    found = {size: rewrite_nowhere(path) for size, path in sparse_encoders.items()}
+    """0.2 and 5 GB (--all: 0.2, 2.4 and 24): what is beside the index is the same within ± 2 MiB."""
+    found = {size: rewrite_nowhere(path) for size, path in sparse_encoders.items() if ALL or size != 2_400_000_000}
     assert all(each.code == 0 for each in found.values()), [each.said for each in found.values()]
     assert all(each.report["converted"] == 2 + 2 * layers_of(size) for size, each in found.items())
     beside = [each.beside_index for each in found.values()]
@@ -134,11 +135,11 @@ def huge_weight(folder, c_out, c_in):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "dims",
-    [(16384, 8192), (64, 2_097_152), (65536, 2048), (1_000_000, 128)],
+    [(8192, 8192), (64, 1_048_576), (65536, 1024), (1_000_000, 64)],
     ids=["square", "wide", "tall", "taller"],
 )
 def test_one_huge_tensor(tmp_path, dims):
-    """512 MiB to be transposed: the peak knows nothing of it, and no byte is asked for more than twice."""
+    """256 MiB to be transposed: the peak knows nothing of it, and no byte is asked for more than twice."""
     source = huge_weight(tmp_path, *dims)
     found = rewrite_nowhere(source)
     assert found.code == 0 and found.report["converted"] == 1, found.said

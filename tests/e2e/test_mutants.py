@@ -22,7 +22,7 @@ from test_preprocess import EXPORTS
 pytestmark = pytest.mark.in_memory
 
 ALL = os.environ.get("WEIR_TEST_ALL", "0") == "1"
-FEW = 5  # mutants of a pass, in the ordinary run
+FEW = 3  # mutants of a pass, in the ordinary run
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "tested" / "mutations.md"
 
 BERT = EXPORTS / "bert-eager-torchscript-17.onnx"

@@ -11,7 +11,7 @@ import onnxruntime as ort
 import pytest
 
 import shape_oracle
-from conftest import DATA, package_models, program
+from conftest import DATA, package_models, program, sampled
 from test_preprocess import EXPORTS, MODELS, is_same, key_of, operators
 
 pytestmark = pytest.mark.in_memory
@@ -124,10 +124,7 @@ SHAPES = {
 }
 
 
-PAIRS = [pytest.param(body, shape, marks=[] if (i + k) % 4 == 0 else pytest.mark.long) for i, body in enumerate(BODIES) for k, shape in enumerate(SHAPES)]
-
-
-@pytest.mark.parametrize("body, shape", PAIRS)
+@pytest.mark.parametrize("body, shape", sampled(BODIES, SHAPES, every=4))
 def test_a_body_that_cannot_run_keeps_no_model_from_being_loaded(weir, tmp_path, body, shape):
     """Whoever knows that h has 3 columns refuses the product of the body: no pass tells the runtime."""
     model = onnx.parser.parse_model(f"""<ir_version: 9, opset_import: ["": 18]>

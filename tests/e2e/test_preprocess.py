@@ -398,7 +398,7 @@ def peak_of(command, source, io, tmp_path, limits=None):
     return done, json.loads(report.read_text()) if report.exists() else {}
 
 
-@pytest.mark.parametrize("command", [("preprocess",), ("optimize",), ("optimize", "--opset", "23")], ids=" ".join)
+@pytest.mark.parametrize("command", [("preprocess",), pytest.param(("optimize",), marks=pytest.mark.long), ("optimize", "--opset", "23")], ids=" ".join)
 def test_memory(sparse_encoder, tmp_path, command):
     """2.4 GB: within 64 MiB and the index."""
     done, said = peak_of(command, sparse_encoder, "null", tmp_path)

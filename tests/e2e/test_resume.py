@@ -6,6 +6,7 @@ it instead of its nth change to the file system (WEIR_FAULT=kill:n), or stops it
 something meanwhile.
 """
 
+import itertools
 import json
 import os
 import re
@@ -24,8 +25,9 @@ import compare
 import make_encoder
 import report_page
 import small_models
-from conftest import MANY_UNITS, before_record, program, read_only_folder
+from conftest import MANY_UNITS, before_record, program, read_only_folder, sampled
 
+STEP = 1 if os.environ.get("WEIR_TEST_ALL") == "1" else 3  # of loops over all calls; odd, since what follows a kill depends on that
 UNITS = 8  # of the medium encoder: seven of data, one of metadata
 WAIT = 60  # seconds until a test gives up on a process that should have got somewhere
 KEPT = r"interrupted: finished units \((\d+) %\) are kept, unfinished units will be written again"
@@ -120,7 +122,7 @@ def assert_undisturbed(folder, undisturbed):
         assert (folder / name).read_bytes() == content, name
 
 
-@pytest.mark.parametrize("unit", [1, 2, 4, 7])
+@pytest.mark.parametrize("unit", [1, *(pytest.param(unit, marks=pytest.mark.long) for unit in (2, 4)), 7])
 def test_kill_before_a_unit_is_recorded(weir, weir_fault, tmp_path, medium_encoder, undisturbed, unit):
     """Units that were recorded are kept, the others are made again."""
     before = fingerprint(medium_encoder.parent)
@@ -196,8 +198,7 @@ def spoil(path, how):
     }[how])  # fmt: skip
 
 
-@pytest.mark.parametrize("how", ["empty", "cut", "byte", "twice"])
-@pytest.mark.parametrize("name", ["records.0", "header.json", "plan.json", "plan.bin"])
+@pytest.mark.parametrize("name, how", sampled(["records.0", "header.json", "plan.json", "plan.bin"], ["empty", "cut", "byte", "twice"], every=4))
 def test_damaged_staging_folder(weir, weir_fault, tmp_path, one_layer, name, how):
     """What an interrupted run left is doubted like any input: units count only if their record does."""
     weir_fault(*command(one_layer, tmp_path), env={"WEIR_FAULT": f"kill:{before_record(3)}"}, code=-signal.SIGKILL)
@@ -303,9 +304,7 @@ def kill_and_resume(weir, weir_fault, setting, here, number):
 def test_kill_between_any_two_calls(weir, weir_fault, quick_folder, how):
     setting = Setting(weir, how, quick_folder)
     seen = set()
-    number = 0
-    while True:
-        number += 1
+    for number in itertools.count(1, STEP):
         here = setting.make(quick_folder / f"kill-{number}")
         found = kill_and_resume(weir, weir_fault, setting, here, number)
         if not found:
@@ -404,7 +403,7 @@ def test_any_call_may_fail(weir, weir_fault, quick_folder, how):
     """EIO from the nth call instead: an exit code, a message, the old model or the new one, and a way to go on."""
     setting = Setting(weir, how, quick_folder)
     calls = len(count_log(weir_fault, setting, quick_folder))
-    for number in range(1, calls + 1):
+    for number in range(1, calls + 1, STEP):
         here = setting.make(quick_folder / f"fail-{number}")
         done = weir_fault(*setting.words(here), env={"WEIR_FAULT": f"EIO:*:{number}"}, code=None)
         assert done.code in (0, 66, 74, 75), f"call {number}: exit code {done.code}: {done.said}"
@@ -420,8 +419,7 @@ def test_any_call_may_fail(weir, weir_fault, quick_folder, how):
 # ---- signals
 
 
-@pytest.mark.parametrize("call", ["mkdirat:1", "fallocate:1", before_record(3)])
-@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+@pytest.mark.parametrize("name, call", sampled(["SIGINT", "SIGTERM"], ["mkdirat:1", "fallocate:1", before_record(3)], every=2))
 def test_signals_stop_a_run(weir, tmp_path, medium_encoder, quiet_run, name, call):
     """Ended by the signal, input untouched, nothing under a final name; and the printed command goes on."""
     before, line = fingerprint(medium_encoder.parent), command(medium_encoder, tmp_path, *MANY_UNITS)

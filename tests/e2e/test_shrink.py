@@ -16,7 +16,7 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx_shrink_ray import shrink as reference
 
 import compare
-from conftest import DATA, copy_model, package_model
+from conftest import DATA, copy_model, package_model, sampled
 
 STEPS = 255
 MADE = ("_quantized", "_scale", "_zero_point", "_dequantized", "_f32")
@@ -123,8 +123,7 @@ REAL = {
 AT_LEAST = {"rapidocr-det": 20, "rapidocr-rec": 30, "magika": 3}
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("name", REAL)
+@pytest.mark.parametrize("name, method", sampled(REAL, METHODS, every=2))
 def test_real_models(weir, tmp_path, name, method):
     found = REAL[name]()
     source = copy_model(found, tmp_path / "in")

@@ -57,7 +57,7 @@ def test_optimized_models_are_the_same(weir, tmp_path, path):
 
 @pytest.mark.parametrize("package", ["rapidocr", "silero_vad", "magika"])
 def test_models_of_packages(weir, package):
-    for path in package_models(package):
+    for path in list(package_models(package))[: None if os.environ.get("WEIR_TEST_ALL") == "1" else 1]:
         of = found(weir, path, path, "--metric", "max_abs=0", "--require", "100%")
         assert of["passed"] == len(of["rows"]) > 0, path.name
 

@@ -13,6 +13,8 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from conftest import sampled
+
 pytestmark = pytest.mark.in_memory
 
 ROWS, COLUMNS = 64, 32
@@ -140,8 +142,7 @@ def commanded(weir, tmp_path, model, words, calibrated, x):
     return out
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command, way", sampled(COMMANDS, WAYS, every=2))
 def test_a_weight_that_nodes_make(weir, tmp_path, command, way):
     graphs, words, calibrated = COMMANDS[command]
     x = normal(5, ROWS) if graphs is matmul else normal(2, COLUMNS, 5)
