@@ -5,7 +5,7 @@
 //   };
 //   const uint32_t id = TABLE_ADD(thing, rows, 3);  three zeroed rows; the id of the first
 //   *TABLE_PUSH(thing, rows) = row;                 one more, given by its address
-//   TABLE_FREE(thing, rows);
+//   TABLE_FREE(thing, rows);                      TABLES_FREE(thing, rows, names, seen)
 //
 // A table belongs to the module that declares it and starts zeroed. Addresses of its rows change when
 // it grows; ids (indexes) do not. Memory that cannot be had ends the process (arena.h).
@@ -43,6 +43,20 @@
 #define TABLE_FREE(t, name)                                                                        \
   (table_free((t)->name, (t)->name##_cap, sizeof *(t)->name), (t)->name = NULL, (t)->n_##name = 0, \
    (t)->name##_cap = 0)
+// The same of at most ten tables of one struct.
+#define TABLES_FREE(t, ...)                                                                        \
+  TABLES_FREE_COUNT(__VA_ARGS__, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)(t, __VA_ARGS__)
+#define TABLES_FREE_COUNT(a, b, c, d, e, f, g, h, i, j, n, ...) TABLES_FREE_##n
+#define TABLES_FREE_1(t, a) TABLE_FREE(t, a)
+#define TABLES_FREE_2(t, a, ...) (TABLE_FREE(t, a), TABLES_FREE_1(t, __VA_ARGS__))
+#define TABLES_FREE_3(t, a, ...) (TABLE_FREE(t, a), TABLES_FREE_2(t, __VA_ARGS__))
+#define TABLES_FREE_4(t, a, ...) (TABLE_FREE(t, a), TABLES_FREE_3(t, __VA_ARGS__))
+#define TABLES_FREE_5(t, a, ...) (TABLE_FREE(t, a), TABLES_FREE_4(t, __VA_ARGS__))
+#define TABLES_FREE_6(t, a, ...) (TABLE_FREE(t, a), TABLES_FREE_5(t, __VA_ARGS__))
+#define TABLES_FREE_7(t, a, ...) (TABLE_FREE(t, a), TABLES_FREE_6(t, __VA_ARGS__))
+#define TABLES_FREE_8(t, a, ...) (TABLE_FREE(t, a), TABLES_FREE_7(t, __VA_ARGS__))
+#define TABLES_FREE_9(t, a, ...) (TABLE_FREE(t, a), TABLES_FREE_8(t, __VA_ARGS__))
+#define TABLES_FREE_10(t, a, ...) (TABLE_FREE(t, a), TABLES_FREE_9(t, __VA_ARGS__))
 
 // Binary search among n rows in order: `at` becomes the first of which `before`, an expression of
 // `at`, does not hold; n if it holds of all. It must not hold of a row behind one of which it does not.

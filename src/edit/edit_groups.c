@@ -9,7 +9,7 @@
 // of values are hash tables in the caller's arena, twice as large as what goes in.
 #include "edit/edit_groups.h"
 
-#include "base/tables_free.h"
+#include "base/table.h"
 
 void edit_groups_keep(struct edits *e) {
   size_t cap = 0;

@@ -5,7 +5,7 @@
 //
 // A node with bodies (and a call of a function) is a rule that is asked again after each body: which graph
 // comes next, until it needs none. Nothing is kept between: what a rule must know lies in the rows.
-#include "base/tables_free.h"
+#include "base/table.h"
 #include "infer/inside/infer_rules.h"
 #include "infer/inside/infer_table.h"
 

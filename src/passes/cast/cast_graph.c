@@ -21,7 +21,7 @@
 #include "passes/cast/inside/cast_graph_masks.h"
 #include "passes/cast/inside/cast_graph_ranges.h"
 
-#include "base/tables_free.h"
+#include "base/table.h"
 #include "model/model_calls.h"
 #include "passes/kit/kit.h"
 #include "passes/kit/weights.h"

@@ -19,7 +19,7 @@
 // before the call goes. Graphs inside are copied before the node that they hang on, by a stack.
 #include "passes/custom_ops/inside/inline_body.h"
 
-#include "base/tables_free.h"
+#include "base/table.h"
 #include "passes/kit/weights.h"
 
 enum { PREFIX_BYTES = 1024 };

@@ -16,7 +16,7 @@
 // Of the pass' versions: DynamicQuantizeLinear came with opset 11, to which a model is raised where it wants one, or wants a Cast and
 // has an opset before 6.
 #include "passes/int8_dynamic/inside/dynamic.h"
-#include "base/tables_free.h"
+#include "base/table.h"
 #include "passes/kit/dead_ends.h"
 #include "passes/kit/weights.h"
 #include "passes/opset/opset.h"

@@ -10,7 +10,7 @@
 // Only the main graph is quantized: what bodies compute was never seen by calibration.
 #include "passes/int8_static/inside/static.h"
 
-#include "base/tables_free.h"
+#include "base/table.h"
 #include "infer/infer.h"
 #include "passes/kit/dead_ends.h"
 #include "passes/kit/weights.h"

@@ -10,7 +10,7 @@
 // its name.)
 #include "passes/int8_static/inside/static_qoperator.h"
 
-#include "base/tables_free.h"
+#include "base/table.h"
 #include "passes/kit/dead_ends.h"
 #include "passes/kit/weights.h"
 

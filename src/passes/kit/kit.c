@@ -6,7 +6,7 @@
 // nothing for it.
 #include "passes/kit/inside/kit_inside.h"
 
-#include "base/tables_free.h"
+#include "base/table.h"
 #include "passes/kit/weights.h"
 
 static struct kit_inside *new_inside(struct kit *k) {

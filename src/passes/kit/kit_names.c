@@ -9,7 +9,7 @@
 // arena. Numbers only go up: what was given and not used leaves a gap, and that is all.
 #include "passes/kit/kit_names.h"
 
-#include "base/tables_free.h"
+#include "base/table.h"
 
 struct kit_names_tried {
   struct span text;

@@ -15,7 +15,7 @@
 // room for alignment at its most; whoever runs the pass then plans, and says by how much the count
 // was wrong (overcount in pass.h): that holds for the next round, padding included. A round for which
 // nothing is small enough picks the smallest of all.
-#include "base/tables_free.h"
+#include "base/table.h"
 #include "passes/nbits/inside/nbits.h"
 #include "passes/questions/measured.h"
 #include "passes/questions/weighings.h"

@@ -7,7 +7,7 @@
 // look for a Concat in its place.
 #include "passes/optimize/optimize.h"
 
-#include "base/tables_free.h"
+#include "base/table.h"
 #include "passes/optimize/inside/known.h"
 #include "passes/questions/name_filter.h"
 

@@ -29,7 +29,7 @@
 // Graphs inside come first, so that what is decided in a branch is folded by the time that the branch moves.
 #include "passes/optimize/optimize.h"
 
-#include "base/tables_free.h"
+#include "base/table.h"
 #include "passes/kit/kit.h"
 #include "passes/kit/weights.h"
 #include "passes/questions/name_filter.h"

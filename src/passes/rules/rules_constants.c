@@ -9,7 +9,7 @@
 // does for a rule.
 #include "passes/rules/inside/rules_inside.h"
 
-#include "base/tables_free.h"
+#include "base/table.h"
 #include "infer/infer.h"
 
 enum { SPLIT_PARTS = 1024 };

@@ -35,7 +35,7 @@
 // more. Both warn and name the rules.
 #include "passes/rules/inside/rules_inside.h"
 
-#include "base/tables_free.h"
+#include "base/table.h"
 
 #include <stdio.h>
 

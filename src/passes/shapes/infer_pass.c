@@ -10,7 +10,7 @@
 // without a name get one. Values inside functions mean another thing in every call, and are left. A symbol of which only is known that it is the
 // same in several places gets a name, unk__0, unk__1 ..., that nothing in the model has: (unk__0 + 1)//2.
 #include "base/guess.h"
-#include "base/tables_free.h"
+#include "base/table.h"
 #include "infer/infer.h"
 #include "passes/kit/kit.h"
 #include "passes/shapes/inside/infer_left.h"

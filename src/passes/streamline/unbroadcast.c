@@ -11,7 +11,7 @@
 // of all of them at once; that takes 0 and -0 for one number, so where there are zeros the cap must allow that.
 #include "passes/streamline/inside/streamline.h"
 
-#include "base/tables_free.h"
+#include "base/table.h"
 #include "passes/kit/dead_ends.h"
 #include "passes/questions/findings.h"
 #include "passes/questions/name_filter.h"

@@ -10,7 +10,7 @@
 // list of functions. A node gets each mark once; all of it costs one look at every node and call.
 #include "passes/tidy/inside/effects.h"
 
-#include "base/tables_free.h"
+#include "base/table.h"
 #include "model/model_calls.h"
 
 enum { DROPOUT_MODE_OPSET = 12, DROPOUT_TEST_OPSET = 7 };

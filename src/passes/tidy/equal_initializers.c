@@ -19,7 +19,7 @@
 #include "passes/tidy/inside/tidy.h"
 
 #include "base/digest.h"
-#include "base/tables_free.h"
+#include "base/table.h"
 #include "passes/kit/weights.h"
 #include "passes/questions/likenesses.h"
 #include "passes/tidy/inside/unlist.h"

@@ -11,7 +11,7 @@
 //
 // Values change places (a is to be called b, and b a): whoever stands in the way of another first gets a
 // name that nothing has.
-#include "base/tables_free.h"
+#include "base/table.h"
 #include "passes/kit/kit.h"
 #include "passes/tidy/inside/tidy.h"
 

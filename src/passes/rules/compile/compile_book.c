@@ -2,7 +2,7 @@
 // named by number. All of it is collected in the writer first and then laid into the caller's arena.
 #include "passes/rules/compile/inside/compile_inside.h"
 
-#include "base/tables_free.h"
+#include "base/table.h"
 #include "passes/exactness.h"
 #include "schema/schema.h"
 

@@ -7,7 +7,7 @@
 #include "passes/rules/compile/inside/compile_inside.h"
 
 #include "base/guess.h"
-#include "base/tables_free.h"
+#include "base/table.h"
 
 #include <stdarg.h>
 #include <stdio.h>
