@@ -55,9 +55,11 @@ struct inspect {
   struct inspect_op *ops;                       // by count, then by name
   uint32_t n_ops;
   struct inspect_file *files; // as m->files: row 0 is the .onnx
-  struct inspect_sum all, unused, inlined, in_nodes,
-      external; // unused: initializers that nothing uses
-  struct inspect_sum by_dtype[256];
+  struct {
+    struct inspect_sum all, unused, inlined, in_nodes,
+        external; // unused: initializers that nothing uses
+    struct inspect_sum by_dtype[256];
+  } sums;
   uint32_t largest[INSPECT_LARGEST], n_largest; // tensor ids
   uint64_t n_nodes;
   uint32_t n_subgraphs, n_functions, n_training;
@@ -66,10 +68,12 @@ struct inspect {
   uint32_t n_quantized;
   struct inspect_advice advice[INSPECT_ADVICE];
   uint32_t n_advice;
-  uint64_t packed;        // bytes of all files after gzip -9, about; 0: not known
-  const char *next;       // the best next thing, for a shell; NULL: there is none
-  const char *next_check; // what says how accurate that is; NULL: it loses nothing
-  uint64_t next_bytes;    // what all files would then take, about
+  uint64_t packed; // bytes of all files after gzip -9, about; 0: not known
+  struct {
+    const char *command; // the best next thing, for a shell; NULL: there is none
+    const char *check;   // what says how accurate that is; NULL: it loses nothing
+    uint64_t bytes;      // what all files would then take, about
+  } next;
 };
 
 // Fills *in from a loaded model. Reads at most a few KiB of the .onnx (who produced it). `path` and

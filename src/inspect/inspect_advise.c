@@ -76,7 +76,7 @@ static bool has_its_data(const struct inspect *in) {
 // Is the model soon loaded? Rows are not all that there may be beside elements.
 static bool is_soon_loaded(const struct inspect *in) {
   const uint64_t rows = (uint64_t)in->m->n_nodes + in->m->n_tensors, size = in->files[0].size,
-                 elements = in->inlined.bytes + in->in_nodes.bytes;
+                 elements = in->sums.inlined.bytes + in->sums.in_nodes.bytes;
   return rows <= PROSPECT_ROWS && size - min_u64(size, elements) <= PROSPECT_BYTES;
 }
 
@@ -119,10 +119,10 @@ static void is_next(struct inspect *in, struct inspect_advice *a, uint64_t bytes
   a->bytes = bytes;
   a->run = run;
   if (!run || !has_its_data(in) || !is_worth_a_run(in, bytes)) return;
-  if (in->next && in->next_bytes <= bytes) return;
-  in->next = run;
-  in->next_bytes = bytes;
-  in->next_check =
+  if (in->next.command && in->next.bytes <= bytes) return;
+  in->next.command = run;
+  in->next.bytes = bytes;
+  in->next.check =
       lossy ? arena_printf(&in->arena, "weir verify %s --inputs DIR", paths(in, "", lossy)) : NULL;
 }
 

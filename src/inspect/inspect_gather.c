@@ -148,13 +148,13 @@ static void gather_tensors(struct inspect *in) {
   for (uint32_t i = 0; i < m->n_tensors; i++) {
     const struct model_tensor *t = &m->tensors[i];
     if (t->flags & TENSOR_DEAD) continue;
-    add_to(&in->all, t->bytes);
-    add_to(&in->by_dtype[t->dtype], t->bytes);
+    add_to(&in->sums.all, t->bytes);
+    add_to(&in->sums.by_dtype[t->dtype], t->bytes);
     if (t->flags & TENSOR_EXTERNAL)
-      add_to(&in->external, t->bytes);
+      add_to(&in->sums.external, t->bytes);
     else
-      add_to(t->home == HOME_ATTRIBUTE ? &in->in_nodes : &in->inlined, t->bytes);
-    if (t->home == HOME_INITIALIZER && inspect_uses(m, i) == 0) add_to(&in->unused, t->bytes);
+      add_to(t->home == HOME_ATTRIBUTE ? &in->sums.in_nodes : &in->sums.inlined, t->bytes);
+    if (t->home == HOME_INITIALIZER && inspect_uses(m, i) == 0) add_to(&in->sums.unused, t->bytes);
     offer_largest(in, i);
   }
 }

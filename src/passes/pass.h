@@ -120,9 +120,11 @@ struct pass_env {
   // Files that the pass's options name (pass_option.reads), by the words of the option: what calibration found of the
   // model's values; a text. The caller read them before the first pass, and records have their SHA-256. Valid until the
   // pass returns. NULL where there are no files.
-  int (*ranges)(void *ctx, const char *path, const struct ranges **out, struct err *err);
-  int (*file)(void *ctx, const char *path, struct span *text, struct err *err);
-  void *files_ctx;
+  struct {
+    int (*ranges)(void *ctx, const char *path, const struct ranges **out, struct err *err);
+    int (*file)(void *ctx, const char *path, struct span *text, struct err *err);
+    void *ctx;
+  } files;
   // Refuses the run for *why. 0: the caller goes on as if all were well, for the figures of a run that
   // would fail (a dry run); else -1 with *err. NULL: -1.
   int (*refuse)(void *ctx, const struct err *why, struct err *err);
@@ -174,7 +176,7 @@ struct pass_result {
 // may join them. What is given replaces the preset, also of a list.
 // What file the words of a TEXT name: the caller reads it (pass_env), and records have its base name and SHA-256
 // instead: {"name":"r.jsonl","sha256":"…"}, and of ranges how they were found ("calibration"). side_inputs.c reads it
-// once, before the first pass; the pass gets it by the option's words (env->ranges, env->file). A replay does not need the file.
+// once, before the first pass; the pass gets it by the option's words (env->files.ranges, env->files.file). A replay does not need the file.
 enum pass_reads { PASS_READS_NOTHING, PASS_READS_RANGES, PASS_READS_TEXT };
 
 enum pass_kind { PASS_FLAG, PASS_COUNT, PASS_NUMBER, PASS_CHOICE, PASS_TEXT, PASS_LIST };
@@ -206,9 +208,11 @@ struct pass_option {
   // uint32_t, uint64_t or int64_t of COUNT and NUMBER, a const char * of a TEXT, for a CHOICE an enum
   // or uint32_t (the position of its word) or, of two words, a bool; of one word a bool that it is given.
   // Of a LIST (PASS_LIST_MEMBER) the words, and how many there are. Without a value it stays zero.
-  size_t at, bytes, count_at;
-  // CHOICE: what the member is for each word, where that is not its position. NULL: it is.
-  const uint32_t *means;
+  // means: of a CHOICE what the member is for each word; NULL: the word's position.
+  struct {
+    size_t at, bytes, count_at;
+    const uint32_t *means;
+  } member;
   // For what a member cannot say (words with a form): fills what it will of the options, which
   // has the rows before this one read; called without a value too. Words live as long as *a.
   // ERR_USAGE. NULL: as the member.
@@ -229,10 +233,10 @@ struct pass_option {
   // record that has them is older than that, and keeps them. NULL: none.
   const char *resolves;
 };
-#define PASS_MEMBER(type, member)                                                                  \
-  .at = offsetof(struct type, member), .bytes = sizeof(((struct type *)NULL)->member)
+#define PASS_MEMBER(type, name)                                                                    \
+  .member.at = offsetof(struct type, name), .member.bytes = sizeof(((struct type *)NULL)->name)
 #define PASS_LIST_MEMBER(type, list, n)                                                            \
-  PASS_MEMBER(type, list), .count_at = offsetof(struct type, n)
+  PASS_MEMBER(type, list), .member.count_at = offsetof(struct type, n)
 #define PASS_OPTIONS(rows, type)                                                                   \
   .options = (rows), .n_options = sizeof(rows) / sizeof *(rows),                                   \
   .options_bytes = sizeof(struct type)

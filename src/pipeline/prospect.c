@@ -54,8 +54,8 @@ static int run_passes(struct ahead *a, const char *const *passes, struct err *er
                                  .edits = &a->edits,
                                  .site = count,
                                  .site_ctx = a,
-                                 .ranges = give_ranges,
-                                 .files_ctx = a}};
+                                 .files.ranges = give_ranges,
+                                 .files.ctx = a}};
   for (uint32_t i = 0; i < PROSPECT_PASSES && passes[i]; i++)
     if (pipeline_add_text(&a->pipeline, passes[i], err)) return -1;
   return pass_run(&run, &a->arena, err);

@@ -227,7 +227,7 @@ static void rewrite(struct copy *c, const uint8_t *data, size_t size, struct log
   struct pass_run run = {
       .pipeline = &p,
       .flaws = c->flaws,
-      .env = {.m = &c->m, .edits = &c->e, .ranges = give_ranges, .files_ctx = &ranges}};
+      .env = {.m = &c->m, .edits = &c->e, .files.ranges = give_ranges, .files.ctx = &ranges}};
   const uint32_t nodes = c->m.n_nodes;
   const bool valid = is_valid(&c->m, &err);
   c->e.sink = keep_line;

@@ -116,9 +116,9 @@ static struct pass_run run_of(struct one *c) {
                                    .warn_ctx = c,
                                    .read = read_kept,
                                    .read_ctx = c,
-                                   .ranges = side_inputs_ranges,
-                                   .file = side_inputs_text,
-                                   .files_ctx = &c->p.files},
+                                   .files.ranges = side_inputs_ranges,
+                                   .files.file = side_inputs_text,
+                                   .files.ctx = &c->p.files},
                            .bare = true};
 }
 

@@ -136,9 +136,9 @@ struct pass_env pass_edits_env(struct pass_edits *pj, struct execution *exec) {
                            .read_ctx = exec,
                            .source = execution_source,
                            .source_ctx = exec,
-                           .ranges = side_inputs_ranges,
-                           .file = side_inputs_text,
-                           .files_ctx = &pj->pipeline.files,
+                           .files.ranges = side_inputs_ranges,
+                           .files.file = side_inputs_text,
+                           .files.ctx = &pj->pipeline.files,
                            .refuse = refuse,
                            .refuse_ctx = exec};
 }

@@ -285,10 +285,10 @@ static int run(struct pass_env *env, void *with, struct err *err) {
                                    .n_keep_op = c.options->n_keep_op,
                                    .exclude = &c.options->exclude,
                                    .headroom = c.options->headroom};
-    if (c.options->ranges && !env->ranges)
+    if (c.options->ranges && !env->files.ranges)
       return err_set(err, ERR_USAGE,
                      "--ranges cannot be used here: this run has no access to files");
-    if (c.options->ranges && env->ranges(env->files_ctx, c.options->ranges, &o.ranges, err))
+    if (c.options->ranges && env->files.ranges(env->files.ctx, c.options->ranges, &o.ranges, err))
       return -1;
     for (uint32_t i = 0; env->warn && i < o.n_keep_op; i++)
       warn_of_operator(env, o.keep_op[i]);

@@ -273,23 +273,23 @@ void pass_values_start(struct pass_values *v, const struct pass *pass, struct ar
 static void set_member(const struct pass_option *row, const struct pass_value *v,
                        uint8_t *options) {
   if (row->kind == PASS_LIST) {
-    memcpy(options + row->at, &v->list, sizeof v->list);
-    memcpy(options + row->count_at, &v->n_list, sizeof v->n_list);
+    memcpy(options + row->member.at, &v->list, sizeof v->list);
+    memcpy(options + row->member.count_at, &v->n_list, sizeof v->n_list);
     return;
   }
   const bool alone = row->kind == PASS_CHOICE && !strchr(row->metavar, '|');
   const uint64_t number = alone                      ? v->text != NULL
-                          : row->means               ? v->text ? row->means[v->choice] : 0
+                          : row->member.means        ? v->text ? row->member.means[v->choice] : 0
                           : row->from_one            ? v->text ? v->choice + (uint64_t)1 : 0
                           : row->kind == PASS_CHOICE ? v->choice
                                                      : v->number;
   const uint32_t half = (uint32_t)number; // below 2^31
   const bool flag = number != 0;
-  const void *from = row->bytes == sizeof flag   ? (const void *)&flag
-                     : row->kind == PASS_TEXT    ? (const void *)&v->text
-                     : row->bytes == sizeof half ? (const void *)&half
-                                                 : (const void *)&number;
-  memcpy(options + row->at, from, row->bytes);
+  const void *from = row->member.bytes == sizeof flag   ? (const void *)&flag
+                     : row->kind == PASS_TEXT           ? (const void *)&v->text
+                     : row->member.bytes == sizeof half ? (const void *)&half
+                                                        : (const void *)&number;
+  memcpy(options + row->member.at, from, row->member.bytes);
 }
 
 int pass_values_state(struct pass_values *v, uint32_t option, const char *text, struct arena *a,

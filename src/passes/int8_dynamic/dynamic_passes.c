@@ -196,7 +196,7 @@ static const struct pass_option options[] = {
     {"default-tensor-type", PASS_CHOICE, "float|float16", NULL,
      "type to assume for values of unknown type", .also = "float32=float",
      PASS_MEMBER(dynamic_options, default_type),
-     .means = (const uint32_t[]){DTYPE_FLOAT, DTYPE_FLOAT16}, THEIRS},
+     .member.means = (const uint32_t[]){DTYPE_FLOAT, DTYPE_FLOAT16}, THEIRS},
     {"weight-symmetric", PASS_CHOICE, "true|false", NULL,
      "make ranges of weights symmetric around 0\n"
      "The default is true for int8 and false otherwise.",

@@ -295,11 +295,11 @@ static int walk(struct smooth *s, struct err *err) {
 static int run_smooth(struct pass_env *env, void *with, struct err *err) {
   struct smooth s = {.options = with};
   const struct name_filter *filter = &s.options->nodes;
-  if (!env->ranges)
+  if (!env->files.ranges)
     return err_set(err, ERR_USAGE,
                    "'smooth' cannot be used here: it reads a file of ranges, and "
                    "this run has no access to files");
-  if (env->ranges(env->files_ctx, s.options->ranges, &s.ranges, err)) return -1;
+  if (env->files.ranges(env->files.ctx, s.options->ranges, &s.ranges, err)) return -1;
   kit_init(&s.k, env, env->pass->name);
   s.k.tells_no_dims = true;
   kit_infer(&s.k);

@@ -245,11 +245,11 @@ int static_pass(struct pass_env *env, const struct static_options *o, struct err
   struct static_brought brought = {0};
   struct static_run s;
   if (env->m->main_graph == NO_ID) return 0;
-  if (o->ranges && !env->ranges)
+  if (o->ranges && !env->files.ranges)
     return err_set(err, ERR_USAGE, "--ranges cannot be used here: this run has no access to files");
   weights_warn_unmatched(env, &o->nodes.exclude, "--exclude");
   weights_warn_unmatched(env, &o->nodes.include, "--include");
-  if ((o->ranges && env->ranges(env->files_ctx, o->ranges, &ranges, err)) ||
+  if ((o->ranges && env->files.ranges(env->files.ctx, o->ranges, &ranges, err)) ||
       bring_weights(env, o, ranges, &brought, err) || find_opset(env, o, ranges, &opset, err) ||
       (opset && opset_raise(env, opset, err))) {
     TABLE_FREE(&brought, list);

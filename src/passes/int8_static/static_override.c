@@ -326,10 +326,10 @@ int static_read_overrides(struct static_run *s, struct err *err) {
   struct pass_env *env = s->k.env;
   TABLE_ADD(s, override_of, s->k.m->n_values);
   if (!r.path) return 0;
-  if (!env->file)
+  if (!env->files.file)
     return err_set(err, ERR_USAGE,
                    "--override cannot be used here: this run has no access to files");
-  if (env->file(env->files_ctx, r.path, &r.text, err)) return -1;
+  if (env->files.file(env->files.ctx, r.path, &r.text, err)) return -1;
   struct json_value *root = json_parse(r.text, r.path, err);
   if (!root) return -1;
   int rc = 0;

@@ -98,10 +98,10 @@ static const struct pass_option options[] = {
                          "type of quantized activations\n"
                          "With --compat, the default is int8.",
                          .also = OTHER_TYPE_WORDS, PASS_MEMBER(static_options, activation),
-                         .means = type_of},
+                         .member.means = type_of},
     [WEIGHT_TYPE] = {"weight-type", PASS_CHOICE, TYPE_WORDS, "int8", "type of quantized weights",
                      .also = OTHER_TYPE_WORDS, PASS_MEMBER(static_options, weight),
-                     .means = type_of},
+                     .member.means = type_of},
     [OP_TYPES] = {"op-types", PASS_LIST, "OP", "Conv,MatMul,Gemm",
                   "operators to quantize\n"
                   "all: those that onnxruntime quantizes. With --compat, the default is all.",
@@ -195,7 +195,7 @@ static const struct pass_option options[] = {
     {"default-tensor-type", PASS_CHOICE, "float|float16", NULL,
      "type to assume for values of unknown type", .also = "float32=float",
      PASS_MEMBER(static_options, default_type),
-     .means = (const uint32_t[]){DTYPE_FLOAT, DTYPE_FLOAT16}},
+     .member.means = (const uint32_t[]){DTYPE_FLOAT, DTYPE_FLOAT16}},
     {"matmul-const-b-only", PASS_FLAG, NULL, NULL,
      "leave MatMul of two activations unchanged\n"
      "With --compat, this applies only to --format qoperator, as in onnxruntime.",

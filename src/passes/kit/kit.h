@@ -323,33 +323,15 @@ void kit_site(struct kit *k, uint32_t node, const char *reason);
   }
 #define KIT_INPUTS(list, count)                                                                    \
   { .what = KIT_PART_IN, .in = (list), .n = (count) }
-#define KIT_INT(key, x)                                                                            \
-  {                                                                                                \
-    .what = KIT_PART_ATTR, .attr = {.name = (key), .type = ATTR_INT, .i = (x) }                    \
-  }
-#define KIT_FLOAT(key, x)                                                                          \
-  {                                                                                                \
-    .what = KIT_PART_ATTR, .attr = {.name = (key), .type = ATTR_FLOAT, .f = (x) }                  \
-  }
-#define KIT_STRING(key, x)                                                                         \
-  {                                                                                                \
-    .what = KIT_PART_ATTR, .attr = {.name = (key), .type = ATTR_STRING, .s = (x) }                 \
-  }
+#define KIT_INT(key, x) KIT_ATTR(.name = (key), .type = ATTR_INT, .i = (x))
+#define KIT_FLOAT(key, x) KIT_ATTR(.name = (key), .type = ATTR_FLOAT, .f = (x))
+#define KIT_STRING(key, x) KIT_ATTR(.name = (key), .type = ATTR_STRING, .s = (x))
 #define KIT_INTS(key, list, count)                                                                 \
-  {                                                                                                \
-    .what = KIT_PART_ATTR, .attr = {                                                               \
-      .name = (key),                                                                               \
-      .type = ATTR_INTS,                                                                           \
-      .ints = (list),                                                                              \
-      .n = (count)                                                                                 \
-    }                                                                                              \
-  }
+  KIT_ATTR(.name = (key), .type = ATTR_INTS, .ints = (list), .n = (count))
+#define KIT_TENSOR(key, of) KIT_ATTR(.name = (key), .type = ATTR_TENSOR, .recipe = (of))
+#define KIT_ATTR(...) KIT_ATTRS((&(const struct edit_attr){__VA_ARGS__}), 1)
 #define KIT_ATTRS(list, count)                                                                     \
   { .what = KIT_PART_ATTRS, .attrs = (list), .n = (count) }
-#define KIT_TENSOR(key, of)                                                                        \
-  {                                                                                                \
-    .what = KIT_PART_ATTR, .attr = {.name = (key), .type = ATTR_TENSOR, .recipe = (of) }           \
-  }
 #define KIT_ATTRS_OF(node)                                                                         \
   { .what = KIT_PART_ATTRS_OF, .n = (node) } // those of another node
 #define KIT_NAME(text)                                                                             \
@@ -366,7 +348,6 @@ struct kit_part {
   enum {
     KIT_PARTS_END,
     KIT_PART_IN,
-    KIT_PART_ATTR,
     KIT_PART_ATTRS,
     KIT_PART_ATTRS_OF,
     KIT_PART_NAME,
@@ -376,7 +357,6 @@ struct kit_part {
   } what;
   const uint32_t *in;
   uint32_t n;
-  struct edit_attr attr;
   const struct edit_attr *attrs;
   struct edit_output out;
   struct span name;

@@ -211,7 +211,6 @@ static uint32_t put_parts(struct kit *k, uint32_t as, enum op op, const struct k
       spec.in = p->in;
       spec.n_in = p->n;
       break;
-    case KIT_PART_ATTR: attrs[spec.n_attrs++] = p->attr; break;
     case KIT_PART_ATTRS:
       if (p->n > 0) memcpy(attrs + spec.n_attrs, p->attrs, p->n * sizeof *attrs);
       spec.n_attrs += p->n;

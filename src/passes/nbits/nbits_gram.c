@@ -101,10 +101,10 @@ int nbits_weighed_by(struct nbits_work *w, const struct nbits_site *s, uint32_t 
   struct finding f = {.w = w, .file = NO_ID};
   *by = NO_ID;
   if (s->op == MATMULNBITS_GATHER || m->values[x].graph != m->main_graph) return 0;
-  if (!env->ranges)
+  if (!env->files.ranges)
     return err_set(err, ERR_USAGE,
                    "statistics cannot be read here: this run has no access to files of ranges");
-  if (env->ranges(env->files_ctx, w->options->ranges, &f.ranges, err)) return -1;
+  if (env->files.ranges(env->files.ctx, w->options->ranges, &f.ranges, err)) return -1;
   const struct ranges_value *v = ranges_find(f.ranges, model_value_name(m, x));
   if (v && v->gram_k > 0) {
     if (v->gram_k != k) return misfit(&f, s, "second moments", v->gram_k, k, err);
@@ -206,7 +206,7 @@ static int scale_share(struct finding *f, struct nbits_site *sites, uint32_t sha
   const int64_t rows = v->gram_k;
   const struct recipe_awq awq = {
       .means = recipe_bytes(w->k.r, DTYPE_FLOAT, &rows, 1,
-                            span_of(v->channel_mean, v->gram_k * sizeof *v->channel_mean)),
+                                   span_of(v->channel_mean, v->gram_k * sizeof *v->channel_mean)),
       .gram = gram,
       .bits = h->scheme.bits,
       .symmetric = h->scheme.symmetric,
@@ -256,10 +256,11 @@ int nbits_gram(struct nbits_work *w, struct nbits_site *sites, uint32_t n, struc
   struct finding f = {.w = w, .file = NO_ID};
   for (uint32_t i = 0; i < n; i++) {
     if (!sites[i].converts || !nbits_takes_gram(&sites[i].scheme)) continue;
-    if (!f.ranges && !env->ranges)
+    if (!f.ranges && !env->files.ranges)
       return err_set(err, ERR_USAGE,
                      "statistics cannot be read here: this run has no access to files of ranges");
-    if (!f.ranges && env->ranges(env->files_ctx, w->options->ranges, &f.ranges, err)) return -1;
+    if (!f.ranges && env->files.ranges(env->files.ctx, w->options->ranges, &f.ranges, err))
+      return -1;
     if (find_one(&f, &sites[i], err)) return -1;
     if (sites[i].scheme.algorithm == MATMULNBITS_AWQ) find_share(w, sites, i);
   }

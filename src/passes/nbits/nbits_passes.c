@@ -114,7 +114,7 @@ static const struct pass_option options[] = {
                 "defaults for the options below, and refuses what it cannot run.",
                 .read = read_target, .measured = true, .listed = "weir targets"},
     {"bits", PASS_CHOICE, "2|4|8", "4", "bits per weight",
-     PASS_MEMBER(matmulnbits_options, scheme.bits), .means = (const uint32_t[]){2, 4, 8}},
+     PASS_MEMBER(matmulnbits_options, scheme.bits), .member.means = (const uint32_t[]){2, 4, 8}},
     [BLOCK_SIZE] =
         {"block-size", PASS_CHOICE, "16|32|64|128|256|channel", "128",
          "weights per scale; channel: a scale for each column\nchannel needs --format qdq.",

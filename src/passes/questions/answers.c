@@ -29,9 +29,9 @@ void answers_write(const struct answer_form *form, struct json_out *j, struct ed
       json_key(j, "by");
       edit_artifact_recipe(e, j, of[2 * i + 1]);
     }
-    const uint8_t *row = (const uint8_t *)rows + i * form->row_bytes;
-    for (uint32_t f = 0; f < form->n_fields; f++)
-      write_field(j, &form->fields[f], row + form->fields[f].at);
+    const uint8_t *row = (const uint8_t *)rows + i * form->row.bytes;
+    for (uint32_t f = 0; f < form->row.n_fields; f++)
+      write_field(j, &form->row.fields[f], row + form->row.fields[f].at);
     if (form->write) form->write(j, row);
     json_end_object(j);
     json_newline(j);
@@ -50,18 +50,18 @@ static bool next_line(struct span *rest, struct span *line) {
 bool answers_read(const struct answer_form *form, struct span text, uint32_t n, void *rows) {
   _Alignas(max_align_t) uint8_t row[ANSWER_ROW_MAX];
   struct span line;
-  assert(form->row_bytes <= sizeof row);
+  assert(form->row.bytes <= sizeof row);
   bool whole = next_line(&text, &line); // the head
   for (uint32_t i = 0; i < n && whole; i++) {
     struct err malformed = {0};
     struct json_value *v =
         next_line(&text, &line) ? json_parse(line, "artifact", &malformed) : NULL;
-    memset(row, 0, form->row_bytes);
+    memset(row, 0, form->row.bytes);
     whole = v != NULL;
-    for (uint32_t f = 0; f < form->n_fields && whole; f++)
-      whole = read_field(v, &form->fields[f], row + form->fields[f].at);
+    for (uint32_t f = 0; f < form->row.n_fields && whole; f++)
+      whole = read_field(v, &form->row.fields[f], row + form->row.fields[f].at);
     if (whole && form->read) whole = form->read(v, row);
-    if (rows && whole) memcpy((uint8_t *)rows + i * form->row_bytes, row, form->row_bytes);
+    if (rows && whole) memcpy((uint8_t *)rows + i * form->row.bytes, row, form->row.bytes);
     if (v) json_free(v);
   }
   return whole && text.n == 0;

@@ -30,14 +30,16 @@ struct answer_field {
 #define ANSWER_FIELD(type, kind, member)                                                           \
   { #member, kind, offsetof(struct type, member) }
 
-// How a line is written and read: its members behind "of", and a struct of row_bytes. What fields cannot say does `write`, and
+// How a line is written and read: its members behind "of", and a struct of row.bytes. What fields cannot say does `write`, and
 // `read`, which is false if a member is missing; else NULL.
 struct answer_form {
-  const struct answer_field *fields;
-  uint32_t n_fields;
+  struct {
+    const struct answer_field *fields;
+    uint32_t n_fields;
+    size_t bytes;
+  } row;
   void (*write)(struct json_out *j, const void *row);
   bool (*read)(const struct json_value *line, void *row);
-  size_t row_bytes;
   // A question is two recipes: lists of n questions are twice as long, and a line has "by" behind "of".
   bool pairs;
 };

@@ -16,8 +16,8 @@ static const struct answer_field fields[] = {
 };
 enum { FIELDS = sizeof fields / sizeof *fields };
 const struct answer_form findings_forms[2] = {
-    {.fields = fields, .n_fields = FIELDS - 1, .row_bytes = sizeof(struct tensor_stats)},
-    {.fields = fields, .n_fields = FIELDS, .row_bytes = sizeof(struct tensor_stats)}};
+    {.row = {fields, FIELDS - 1, sizeof(struct tensor_stats)}},
+    {.row = {fields, FIELDS, sizeof(struct tensor_stats)}}};
 
 int findings_ask(const struct pass_env *env, const uint32_t *of, uint32_t n, bool multiples,
                  struct tensor_stats *out, struct err *err) {

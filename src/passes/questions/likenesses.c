@@ -21,4 +21,4 @@ static bool read_likeness(const struct json_value *v, void *row) {
 }
 
 const struct answer_form likenesses_form = {
-    .write = write_likeness, .read = read_likeness, .row_bytes = sizeof(struct content_hash)};
+    .write = write_likeness, .read = read_likeness, .row.bytes = sizeof(struct content_hash)};

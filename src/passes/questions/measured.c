@@ -8,9 +8,8 @@ static const struct answer_field fields[] = {
     ANSWER_FIELD(figures, ANSWER_COUNT, elements), ANSWER_FIELD(figures, ANSWER_COUNT, nonfinite),
     ANSWER_FIELD(figures, ANSWER_NUMBER, vv),      ANSWER_FIELD(figures, ANSWER_NUMBER, ee),
     ANSWER_FIELD(figures, ANSWER_NUMBER, ve),      ANSWER_FIELD(figures, ANSWER_NUMBER, max_error)};
-const struct answer_form measured_form = {.fields = fields,
-                                          .n_fields = sizeof fields / sizeof *fields,
-                                          .row_bytes = sizeof(struct figures)};
+const struct answer_form measured_form = {
+    .row = {fields, sizeof fields / sizeof *fields, sizeof(struct figures)}};
 
 // That which answers questions about all of these.
 static const char *stage_for(const struct recipes *r, const uint32_t *codes, uint32_t n) {

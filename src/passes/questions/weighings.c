@@ -10,10 +10,8 @@ static const struct answer_field fields[] = {
     ANSWER_FIELD(output_error, ANSWER_NUMBER, plain),
     ANSWER_FIELD(output_error, ANSWER_COUNT, nonfinite),
 };
-const struct answer_form weighings_form = {.fields = fields,
-                                           .n_fields = sizeof fields / sizeof *fields,
-                                           .row_bytes = sizeof(struct output_error),
-                                           .pairs = true};
+const struct answer_form weighings_form = {
+    .row = {fields, sizeof fields / sizeof *fields, sizeof(struct output_error)}, .pairs = true};
 
 // ---- what errors are weighed by ----------------------------------------------------------------
 

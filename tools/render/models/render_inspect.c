@@ -184,14 +184,14 @@ void render_inspect(struct inspect *in) {
   }
   if (in->n_ops > OPS_SHOWN)
     printf("          and %u more kind%s\n", in->n_ops - OPS_SHOWN, plural(in->n_ops - OPS_SHOWN));
-  if (in->all.tensors > 0) printf("\nTensors                       count       bytes\n");
-  print_sum("all", in->all);
+  if (in->sums.all.tensors > 0) printf("\nTensors                       count       bytes\n");
+  print_sum("all", in->sums.all);
   for (uint32_t t = 0; t < 256; t++)
-    print_sum(dtype_name(t), in->by_dtype[t]);
-  print_sum("in data files", in->external);
-  print_sum("in the .onnx", in->inlined);
-  print_sum("in nodes of the .onnx", in->in_nodes);
-  print_sum("used by nothing", in->unused);
+    print_sum(dtype_name(t), in->sums.by_dtype[t]);
+  print_sum("in data files", in->sums.external);
+  print_sum("in the .onnx", in->sums.inlined);
+  print_sum("in nodes of the .onnx", in->sums.in_nodes);
+  print_sum("used by nothing", in->sums.unused);
   if (in->n_largest > 0) printf("\nLargest tensors\n");
   for (uint32_t i = 0; i < in->n_largest; i++) {
     const struct model_tensor *t = &m->tensors[in->largest[i]];
@@ -204,11 +204,11 @@ void render_inspect(struct inspect *in) {
   if (in->n_advice > 0) printf("\nPossible changes\n");
   for (uint32_t i = 0; i < in->n_advice; i++)
     printf("  %-12s %s\n", in->advice[i].command, in->advice[i].text);
-  if (in->next)
-    printf("\nNext, for about %s in all (%.1f %%)\n  %s\n", quote_bytes(in->next_bytes).s,
-           100.0 * (double)in->next_bytes / (double)inspect_bytes(in), in->next);
-  if (in->next_check)
-    printf("and to measure its accuracy on samples in DIR\n  %s\n", in->next_check);
+  if (in->next.command)
+    printf("\nNext, for about %s in all (%.1f %%)\n  %s\n", quote_bytes(in->next.bytes).s,
+           100.0 * (double)in->next.bytes / (double)inspect_bytes(in), in->next.command);
+  if (in->next.check)
+    printf("and to measure its accuracy on samples in DIR\n  %s\n", in->next.check);
 }
 
 // ---- tensors ------------------------------------------------------------------------------------

@@ -217,15 +217,15 @@ void render_inspect_json(struct inspect *in, const struct inspect_lists *lists) 
   }
   json_end_array(&j);
   json_put_object(&j, "tensors");
-  put_sum(&j, "all", in->all);
-  put_sum(&j, "in_data_files", in->external);
-  put_sum(&j, "in_model_file", in->inlined);
-  put_sum(&j, "in_nodes", in->in_nodes);
-  put_sum(&j, "unused", in->unused);
+  put_sum(&j, "all", in->sums.all);
+  put_sum(&j, "in_data_files", in->sums.external);
+  put_sum(&j, "in_model_file", in->sums.inlined);
+  put_sum(&j, "in_nodes", in->sums.in_nodes);
+  put_sum(&j, "unused", in->sums.unused);
   json_put_object(&j, "by_dtype");
   for (uint32_t t = 0; t < 256; t++)
-    if (in->by_dtype[t].tensors && (dtype_known(t) || t == DTYPE_UNDEFINED))
-      put_sum(&j, dtype_name(t), in->by_dtype[t]);
+    if (in->sums.by_dtype[t].tensors && (dtype_known(t) || t == DTYPE_UNDEFINED))
+      put_sum(&j, dtype_name(t), in->sums.by_dtype[t]);
   json_end_object(&j);
   json_end_object(&j);
   json_put_array(&j, "largest_tensors");
@@ -243,11 +243,11 @@ void render_inspect_json(struct inspect *in, const struct inspect_lists *lists) 
     json_end_object(&j);
   }
   json_end_array(&j);
-  if (in->next) {
+  if (in->next.command) {
     json_put_object(&j, "next");
-    json_put_text(&j, "command", in->next);
-    json_put_uint(&j, "bytes", in->next_bytes);
-    json_put_text(&j, "check", in->next_check);
+    json_put_text(&j, "command", in->next.command);
+    json_put_uint(&j, "bytes", in->next.bytes);
+    json_put_text(&j, "check", in->next.check);
     json_end_object(&j);
   } else {
     json_put_null(&j, "next");
