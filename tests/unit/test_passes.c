@@ -59,9 +59,10 @@ static size_t bytes_of(const struct pass_option *row) {
 static bool fits(const struct pass *pass, const struct pass_option *row) {
   const bool wide = row->kind == PASS_COUNT || row->kind == PASS_NUMBER;
   const bool two = row->kind == PASS_CHOICE && pass_values_word(row->metavar, '|', 2).n == 0;
-  return row->at + row->bytes <= pass->options_bytes &&
-         (row->kind != PASS_LIST || row->count_at > row->at) &&
-         (row->bytes == bytes_of(row) || (wide && row->bytes == 8) || (two && row->bytes == 1));
+  return row->member.at + row->member.bytes <= pass->options_bytes &&
+         (row->kind != PASS_LIST || row->member.count_at > row->member.at) &&
+         (row->member.bytes == bytes_of(row) || (wide && row->member.bytes == 8) ||
+          (two && row->member.bytes == 1));
 }
 
 static void test_rows_are_sound(void **state) {
