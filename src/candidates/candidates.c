@@ -43,11 +43,12 @@ static int measure(struct candidates *c, struct matmulnbits_options *options, st
   env.ask_ctx = c;
   const struct matmulnbits_listener listener = {note_row, c};
   const struct pipeline *p = &c->pj.pipeline;
+  struct pass_result unused;
   int rc = 0;
+  env.result = &unused;
   for (uint32_t i = 0; i + 1 < p->n_steps && rc == 0; i++) { // --inputs-are-constant
-    struct pass_result unused = {0};
+    unused = (struct pass_result){0};
     env.pass = p->steps[i].values.pass;
-    env.result = &unused;
     env.site = NULL;
     rc = env.pass->run(&env, p->steps[i].values.options, err);
   }

@@ -136,8 +136,9 @@ struct pass_env {
   // What inference found (infer.h), from the first pass on that infers; pass_run.c infers what is new behind each
   // pass and gives it back in the end. NULL: none has. A pass that infers sets it, and frees the one before.
   struct infer *infer;
-  bool keeps_declared;        // a pass was told to keep declarations that are wrong
-  struct pass_result *result; // of the pass that runs, where it runs by itself (struct pass.run)
+  bool keeps_declared; // a pass was told to keep declarations that are wrong
+  struct pass_result
+      *result; // of the pass that runs, where it runs by itself (struct pass.run); else NULL
 };
 
 // What a pass that keeps to a size took the output to be, whose true size is known when it is planned.
@@ -236,7 +237,8 @@ struct pass_option {
 #define PASS_MEMBER(type, name)                                                                    \
   .member.at = offsetof(struct type, name), .member.bytes = sizeof(((struct type *)NULL)->name)
 #define PASS_LIST_MEMBER(type, list, n)                                                            \
-  PASS_MEMBER(type, list), .member.count_at = offsetof(struct type, n)
+  PASS_MEMBER(type, list), .member.count_at = _Generic(((struct type *)NULL)->n, uint32_t          \
+                                                       : offsetof(struct type, n))
 #define PASS_OPTIONS(rows, type)                                                                   \
   .options = (rows), .n_options = sizeof(rows) / sizeof *(rows),                                   \
   .options_bytes = sizeof(struct type)

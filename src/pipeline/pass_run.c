@@ -164,7 +164,9 @@ static int call_passes(struct pass_run *r, const struct pass **passes, void **op
   if (passes[0]->run_together)
     return passes[0]->run_together(&r->env, passes, options, n, results, err);
   r->env.result = results;
-  return passes[0]->run(&r->env, options[0], err);
+  const int rc = passes[0]->run(&r->env, options[0], err);
+  r->env.result = NULL; // a pass that runs with others has no result of its own here
+  return rc;
 }
 
 // The pass allocated its answer in its scratch arena.

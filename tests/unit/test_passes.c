@@ -2,6 +2,8 @@
 // that help.
 #include "json/json.h"
 #include "passes/catalogue/passes.h"
+#include "passes/kit/kit.h"
+#include "passes/thresholds/inside/stairs.h"
 #include "pipeline/pipeline.h"
 
 #include <setjmp.h>
@@ -59,8 +61,10 @@ static size_t bytes_of(const struct pass_option *row) {
 static bool fits(const struct pass *pass, const struct pass_option *row) {
   const bool wide = row->kind == PASS_COUNT || row->kind == PASS_NUMBER;
   const bool two = row->kind == PASS_CHOICE && pass_values_word(row->metavar, '|', 2).n == 0;
-  return row->member.at + row->member.bytes <= pass->options_bytes &&
-         (row->kind != PASS_LIST || row->member.count_at > row->member.at) &&
+  const bool listed =
+      row->kind != PASS_LIST || (row->member.count_at > row->member.at &&
+                                 row->member.count_at + sizeof(uint32_t) <= pass->options_bytes);
+  return listed && row->member.at + row->member.bytes <= pass->options_bytes &&
          (row->member.bytes == bytes_of(row) || (wide && row->member.bytes == 8) ||
           (two && row->member.bytes == 1));
 }
@@ -73,6 +77,7 @@ static void test_rows_are_sound(void **state) {
     assert_true(pass->summary[0] && (!pass->needs || pass->needs[0]) &&
                 (!pass->promises || pass->promises[0]));
     assert_true(!pass->run != !pass->run_together);
+    assert_true(pass->visit || (pass->run != kit_run && pass->run != stairs_run));
     assert_true(pass->exactness < EXACTNESSES);
     assert_int_equal(pass->about[strlen(pass->about) - 1], '.');
     for (uint32_t o = 0; o < pass->n_options; o++) {

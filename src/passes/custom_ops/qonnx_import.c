@@ -72,10 +72,6 @@ static enum dtype type_of(struct kit *k, uint32_t node, uint32_t n) {
   return DTYPE_FLOAT;
 }
 
-static void begin(struct kit *k, uint32_t node, const char *reason) {
-  kit_begin(k, node, reason);
-}
-
 // ---- operators ---------------------------------------------------------------------------------
 
 static const char *import_quant(struct kit *k, uint32_t node) {
@@ -91,7 +87,7 @@ static const char *import_quant(struct kit *k, uint32_t node) {
   enum dtype dtype;
   const char *why = word ? NULL : quant_left(k, node, &dtype);
   if (why) return why;
-  begin(k, node, "quant");
+  kit_begin(k, node, "quant");
   if (!word) {
     quant_write(k, node, &said, dtype);
     return NULL;
@@ -109,7 +105,7 @@ static const char *import_bipolar(struct kit *k, uint32_t node) {
   if (!takes(k, node, 2)) return "inputs";
   const enum dtype dtype = type_of(k, node, 2);
   if (dtype == DTYPE_UNDEFINED) return "type";
-  begin(k, node, "bipolar");
+  kit_begin(k, node, "bipolar");
   const uint32_t x = kit_in(k, node, 0), scale = kit_in(k, node, 1);
   const uint32_t zero = kit_new_scalar(k, "zero", dtype, 0);
   const uint32_t positive = kit_make(k, OP_GreaterOrEqual, KIT_IN(x, zero));
@@ -159,7 +155,7 @@ static const char *import_trunc(struct kit *k, uint32_t node) {
   said.rounding = quant_rounding_of(span_str(mode));
   said.is_signed = is_signed;
   said.narrow = narrow;
-  begin(k, node, "trunc");
+  kit_begin(k, node, "trunc");
   const uint32_t x = kit_in(k, node, 0), scale = kit_in(k, node, 1), zero = kit_in(k, node, 2);
   const uint32_t to = kit_in(k, node, 4);
   const uint32_t d = kit_make(k, OP_Div, KIT_IN(x, scale));
@@ -215,7 +211,7 @@ static const char *import_thresholds(struct kit *k, uint32_t node) {
   if (type_of(k, node, 2) != DTYPE_FLOAT) return "type";
   const struct model_dim c = kit_dim(k, x, axis);
   if (t[0] != 1 && c.value >= 0 && c.value != t[0]) return "thresholds";
-  begin(k, node, "thresholds");
+  kit_begin(k, node, "thresholds");
   for (uint32_t i = 0; i < rank; i++)
     dims[i] = i == axis ? t[0] : 1;
   dims[rank] = t[1];

@@ -329,6 +329,7 @@ void kit_site(struct kit *k, uint32_t node, const char *reason);
 #define KIT_INTS(key, list, count)                                                                 \
   KIT_ATTR(.name = (key), .type = ATTR_INTS, .ints = (list), .n = (count))
 #define KIT_TENSOR(key, of) KIT_ATTR(.name = (key), .type = ATTR_TENSOR, .recipe = (of))
+// One attribute of any type; a list of struct edit_attr, which may be empty. The attributes of all parts add up.
 #define KIT_ATTR(...) KIT_ATTRS((&(const struct edit_attr){__VA_ARGS__}), 1)
 #define KIT_ATTRS(list, count)                                                                     \
   { .what = KIT_PART_ATTRS, .attrs = (list), .n = (count) }

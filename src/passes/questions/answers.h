@@ -27,8 +27,13 @@ struct answer_field {
   enum answer_kind kind;
   size_t at;
 };
-#define ANSWER_FIELD(type, kind, member)                                                           \
-  { #member, kind, offsetof(struct type, member) }
+// clang-format off
+#define ANSWER_FIELD(type, member)                                                                 \
+  { #member,                                                                                       \
+    _Generic(((struct type *)NULL)->member,                                                        \
+             uint64_t: ANSWER_COUNT, double: ANSWER_NUMBER, bool: ANSWER_TRUTH),                   \
+    offsetof(struct type, member) }
+// clang-format on
 
 // How a line is written and read: its members behind "of", and a struct of row.bytes. What fields cannot say does `write`, and
 // `read`, which is false if a member is missing; else NULL.

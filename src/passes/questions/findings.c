@@ -3,16 +3,11 @@
 #include "passes/questions/findings.h"
 
 static const struct answer_field fields[] = {
-    ANSWER_FIELD(tensor_stats, ANSWER_COUNT, elements),
-    ANSWER_FIELD(tensor_stats, ANSWER_COUNT, zeros),
-    ANSWER_FIELD(tensor_stats, ANSWER_COUNT, nans),
-    ANSWER_FIELD(tensor_stats, ANSWER_COUNT, infinities),
-    ANSWER_FIELD(tensor_stats, ANSWER_NUMBER, least),
-    ANSWER_FIELD(tensor_stats, ANSWER_NUMBER, most),
-    ANSWER_FIELD(tensor_stats, ANSWER_NUMBER, finest),
-    ANSWER_FIELD(tensor_stats, ANSWER_TRUTH, alike),
-    ANSWER_FIELD(tensor_stats, ANSWER_TRUTH, identity),
-    ANSWER_FIELD(tensor_stats, ANSWER_TRUTH, multiples),
+    ANSWER_FIELD(tensor_stats, elements), ANSWER_FIELD(tensor_stats, zeros),
+    ANSWER_FIELD(tensor_stats, nans),     ANSWER_FIELD(tensor_stats, infinities),
+    ANSWER_FIELD(tensor_stats, least),    ANSWER_FIELD(tensor_stats, most),
+    ANSWER_FIELD(tensor_stats, finest),   ANSWER_FIELD(tensor_stats, alike),
+    ANSWER_FIELD(tensor_stats, identity), ANSWER_FIELD(tensor_stats, multiples),
 };
 enum { FIELDS = sizeof fields / sizeof *fields };
 const struct answer_form findings_forms[2] = {

@@ -5,9 +5,9 @@
 #include "tensor_stats/figures.h"
 
 static const struct answer_field fields[] = {
-    ANSWER_FIELD(figures, ANSWER_COUNT, elements), ANSWER_FIELD(figures, ANSWER_COUNT, nonfinite),
-    ANSWER_FIELD(figures, ANSWER_NUMBER, vv),      ANSWER_FIELD(figures, ANSWER_NUMBER, ee),
-    ANSWER_FIELD(figures, ANSWER_NUMBER, ve),      ANSWER_FIELD(figures, ANSWER_NUMBER, max_error)};
+    ANSWER_FIELD(figures, elements), ANSWER_FIELD(figures, nonfinite),
+    ANSWER_FIELD(figures, vv),       ANSWER_FIELD(figures, ee),
+    ANSWER_FIELD(figures, ve),       ANSWER_FIELD(figures, max_error)};
 const struct answer_form measured_form = {
     .row = {fields, sizeof fields / sizeof *fields, sizeof(struct figures)}};
 

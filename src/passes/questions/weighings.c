@@ -5,10 +5,10 @@
 #include "tensor_stats/second_moments.h"
 
 static const struct answer_field fields[] = {
-    ANSWER_FIELD(output_error, ANSWER_NUMBER, signal),
-    ANSWER_FIELD(output_error, ANSWER_NUMBER, error),
-    ANSWER_FIELD(output_error, ANSWER_NUMBER, plain),
-    ANSWER_FIELD(output_error, ANSWER_COUNT, nonfinite),
+    ANSWER_FIELD(output_error, signal),
+    ANSWER_FIELD(output_error, error),
+    ANSWER_FIELD(output_error, plain),
+    ANSWER_FIELD(output_error, nonfinite),
 };
 const struct answer_form weighings_form = {
     .row = {fields, sizeof fields / sizeof *fields, sizeof(struct output_error)}, .pairs = true};

@@ -108,10 +108,6 @@ static uint32_t new_constant(struct kit *k, uint32_t recipe, uint32_t weight) {
   return value;
 }
 
-static void note(struct kit *k, uint32_t node) {
-  kit_begin(k, node, "constant");
-}
-
 static void fold_one(struct rules_run *run, const struct rules_fold_limits *limits, uint32_t node,
                      const struct rules_term *t) {
   struct kit *k = &run->k;
@@ -121,7 +117,7 @@ static void fold_one(struct rules_run *run, const struct rules_fold_limits *limi
     return;
   const uint32_t recipe = rules_recipe_of(run, &made);
   if (recipe == NO_ID) return;
-  note(k, node);
+  kit_begin(k, node, "constant");
   kit_bypass(k, node, new_constant(k, recipe, only_weight(run, t)));
 }
 
@@ -170,7 +166,7 @@ static void fold_split(struct rules_run *run, const struct rules_fold_limits *li
     if (recipes[i] == NO_ID || kit_is_output(k, value) || !fits(run, node, &made, limits->bytes))
       return;
   }
-  note(k, node);
+  kit_begin(k, node, "constant");
   for (uint32_t i = 0; i < n; i++)
     if (recipes[i] != NO_ID)
       edit_replace_uses(k->e, kit_out(k, node, i), new_constant(k, recipes[i], NO_ID));

@@ -60,11 +60,6 @@ static bool as_number(struct rules_run *run, uint32_t node, struct rules_term *t
   return *maker != NO_ID;
 }
 
-static bool note(struct kit *k, uint32_t node) {
-  kit_begin(k, node, "filled");
-  return true;
-}
-
 static bool refill(struct rules_run *run, uint32_t node, uint32_t maker,
                    const struct rules_value *number) {
   struct kit *k = &run->k;
@@ -74,13 +69,13 @@ static bool refill(struct rules_run *run, uint32_t node, uint32_t maker,
   const uint32_t recipe = rules_recipe_of(run, number);
   if (recipe == NO_ID) return false;
   if (kit_op(k, maker) == OP_Expand) {
-    note(k, node);
+    kit_begin(k, node, "filled");
     const uint32_t value = kit_new_tensor(k, "filled", recipe);
     kit_replace(k, node, OP_Expand, KIT_IN(value, kit_in(k, maker, 1)));
     return true;
   }
   if (!s || !schema_takes(schema_output(s, 0)->types, type.dtype) || type.rank != 1) return false;
-  note(k, node);
+  kit_begin(k, node, "filled");
   kit_replace(k, node, OP_ConstantOfShape, KIT_IN(kit_in(k, maker, 0)),
               KIT_TENSOR("value", recipe));
   return true;
@@ -117,7 +112,7 @@ static bool fold_extreme(struct rules_run *run, uint32_t node) {
   const struct rules_value made = rules_step_expand(run, &scalar, dims, rank);
   const uint32_t recipe = made.kind == RULES_TERM ? rules_recipe_of(run, &made) : NO_ID;
   if (recipe == NO_ID) return false;
-  note(k, node);
+  kit_begin(k, node, "filled");
   kit_bypass(k, node, kit_new_tensor(k, "filled", recipe));
   return true;
 }

@@ -24,7 +24,7 @@ struct stairs {
 };
 
 // The `run` of such a pass: kit_init, kit_infer, its `visit` for every node that the options' filter (their first member) lets through, kit_done.
-// `visit` may remove its node and those before it.
+// `visit` may remove its node and those before it. It takes its kit for the struct stairs around it, so that it belongs to stairs_run alone.
 int stairs_run(struct pass_env *env, void *options, struct err *err);
 // The same in parts.
 void stairs_begin(struct stairs *s, struct pass_env *env, void *options);
