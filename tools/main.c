@@ -59,8 +59,7 @@ static int generate(const struct cli_args *args, struct err *err) {
   if (kind[0] == 'j') {
     struct json_out j = {.indent = 2};
     tables_write(&j);
-    report_text(j.text, j.n);
-    json_done(&j);
+    report_json_print(&j);
     return 0;
   }
   (kind[0] == 'b' ? completion_bash : kind[0] == 'z' ? completion_zsh : completion_fish)(stdout);

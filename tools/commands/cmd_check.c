@@ -65,7 +65,6 @@ static int check_folder(const struct cli_args *args, const char *path, struct er
   if (shown.json) {
     render_faults_counts_json(&shown, count);
     render_model_folder_json(&b, &shown.j);
-    json_end_object(&shown.j);
     report_json_end(&shown.j);
   } else {
     render_model_folder(&b);
@@ -96,7 +95,6 @@ int cmd_check(const struct cli_args *args, struct err *err) {
   if (rc < 0) model_check_tell_end(&c, &found);
   if (shown.json) {
     render_faults_counts_json(&shown, c.count);
-    json_end_object(&shown.j);
     report_json_end(&shown.j);
   } else {
     render_faults_counts(path, c.count);

@@ -91,7 +91,7 @@ static int write_records(struct records *r, const struct verify *v, const struct
 static void print_json(const struct verify *v, const struct err *verdict) {
   struct json_out j = {.indent = 2};
   write_json(v, verdict, &j);
-  report_json_end(&j);
+  report_json_print(&j);
 }
 
 // What was found, in all forms that are asked for; the verdict goes first, then what failed on the way.

@@ -137,5 +137,4 @@ void tables_write(struct json_out *j) {
   json_end_array(j);
   json_put_text(j, "signals", help_signals);
   json_end_object(j);
-  json_newline(j);
 }

@@ -5,7 +5,7 @@
 
 #include "json/json.h"
 
-// The whole document, with the line's end. json_done frees it.
+// The whole document. json_done frees it.
 void tables_write(struct json_out *j);
 
 #endif

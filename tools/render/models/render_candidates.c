@@ -143,8 +143,7 @@ static uint32_t put_weight(const struct candidates *c, struct json_out *j, uint3
 }
 
 void render_candidates_json(const struct candidates *c) {
-  struct json_out j = {.indent = 2};
-  report_json_begin(&j);
+  struct json_out j = report_json_open();
   json_put_array(&j, "not_measured");
   for (uint32_t i = 0; i < c->pj.found.n_sites; i++) {
     if (run_site_converted(&c->pj.found.sites[i])) continue;
@@ -167,6 +166,5 @@ void render_candidates_json(const struct candidates *c) {
     report_json_flush(&j);
   }
   json_end_array(&j);
-  json_end_object(&j);
   report_json_end(&j);
 }

@@ -239,8 +239,7 @@ static void put_tensors(struct diffing *x, struct json_out *j) {
 }
 
 void render_diff_json(struct diffing *x) {
-  struct json_out j = {.indent = 2};
-  report_json_begin(&j);
+  struct json_out j = report_json_open();
   json_put_text(&j, "other", x->side[1].path);
   json_put_bool(&j, "equal", render_diff_equal(x));
   json_put_text(&j, "weights", x->weights_word);
@@ -250,6 +249,5 @@ void render_diff_json(struct diffing *x) {
   put_ops(x, &j);
   put_nodes(x, &j);
   put_tensors(x, &j);
-  json_end_object(&j);
   report_json_end(&j);
 }

@@ -180,8 +180,7 @@ static void put_graphs(struct json_out *j, const struct model *m, bool tree) {
 
 void render_inspect_json(struct inspect *in, const struct inspect_lists *lists) {
   const bool tensors = lists->tensors, tree = lists->tree;
-  struct json_out j = {.indent = 2};
-  report_json_begin(&j);
+  struct json_out j = report_json_open();
   put_files(&j, in);
   put_packed(&j, in);
   put_versions(&j, in);
@@ -260,6 +259,5 @@ void render_inspect_json(struct inspect *in, const struct inspect_lists *lists) 
   }
   if (tensors) json_end_array(&j);
   if (lists->shapes) render_inspect_shapes(m, lists->elements, &j);
-  json_end_object(&j);
   report_json_end(&j);
 }
