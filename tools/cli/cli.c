@@ -235,8 +235,7 @@ static int parse_top(struct cli_args *args, const char *word, struct err *err) {
   }
   if (word[0] != '-') return cli_unknown_command(word, err);
   err_fill(err, ERR_USAGE, "unknown option '%s'", quote_str(word).s);
-  if (strcmp(word, "-V") == 0 || strcmp(word, "-v") == 0)
-    return err_hint(err, "did you mean --version?");
+  if (strcmp(word, "-v") == 0) return err_hint(err, "did you mean --version?");
   if (strncmp(word, "--", 2) == 0) {
     struct guess g = guess_start(word + 2);
     guess_try(&g, "help");

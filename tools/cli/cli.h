@@ -59,6 +59,9 @@ struct cli_args {
 // too many operands, no output.
 int cli_parse(struct cli_args *args, int argc, char *const *argv, struct err *err);
 void cli_free(struct cli_args *args);
+// The rules that a whole line of weir must keep to, beyond those that rows say. ERR_USAGE: two records on standard
+// output, no output or two.
+int cli_rules(struct cli_args *args, struct err *err);
 // For what lives as long as the command line: its memory is in use anyway, so that no figure of memory grows.
 struct arena *cli_arena(const struct cli_args *args);
 

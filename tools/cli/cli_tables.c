@@ -1,7 +1,7 @@
 // The rows of commands.def and options.def, and what is looked up in them.
 #include "cli/cli_tables.h"
 
-#include "cli/cli_rules.h"
+#include "cli/cli.h"
 #include "passes/catalogue/passes.h"
 #include "targets/targets.h"
 
