@@ -18,21 +18,17 @@ static const char *const verdicts[] = {
 
 static void put_model(struct diffing *x, struct json_out *j, const char *key, uint32_t side) {
   const struct diffing_model *m = &x->side[side];
-  uint64_t nodes = 0, tensors = 0, bytes = 0;
-  for (uint32_t i = 0; i < m->model.n_nodes; i++)
-    nodes += !(m->model.nodes[i].flags & NODE_DEAD);
-  for (uint32_t i = 0; i < m->model.n_tensors; i++) {
-    tensors++;
+  uint64_t bytes = 0;
+  for (uint32_t i = 0; i < m->model.n_tensors; i++)
     bytes += m->model.tensors[i].bytes;
-  }
   json_put_object(j, key);
   json_put_uint(j, "bytes", m->bytes);
   json_put_uint(j, "files", sources_count(m->sources));
   json_put_bool(j, "missing_data", m->absent);
-  json_put_uint(j, "nodes", nodes);
+  json_put_uint(j, "nodes", render_diff_live_nodes(&m->model));
   json_put_text(j, "path", m->path);
   json_put_uint(j, "tensor_bytes", bytes);
-  json_put_uint(j, "tensors", tensors);
+  json_put_uint(j, "tensors", m->model.n_tensors);
   json_end_object(j);
 }
 
