@@ -18,7 +18,6 @@
 
 #include <malloc.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -3,7 +3,6 @@
 #include "render/html/html_chart.h"
 
 #include <math.h>
-#include <stdio.h>
 
 enum { WIDTH = 520, HEIGHT = 240, LEFT = 80, RIGHT = 10, TOP = 12, BOTTOM = 42, STRETCHES = 200 };
 

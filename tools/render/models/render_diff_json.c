@@ -2,8 +2,6 @@
 #include "cli/report.h"
 #include "render/models/render_diff.h"
 
-#include <stdio.h>
-
 static const char *const by_names[] = {
     [MATCHED_NAME] = "name",     [MATCHED_PLACE] = "place",
     [MATCHED_BYTES] = "bytes",   [MATCHED_TRANSPOSED] = "transposed",
