@@ -4,9 +4,9 @@
 
 #include "cli/report.h"
 #include "render/runs/render_passes.h"
+#include "render/runs/render_rank.h"
 #include "stream/sys/machine.h"
 
-#include <math.h>
 #include <stdio.h>
 
 enum { WORST_SHOWN = 10 };
@@ -20,15 +20,10 @@ static int max_int(int a, int b) {
 }
 
 static void print_row(const struct candidates_row *r, const char *name, const struct widths *w) {
-  char sqnr[32];
-  const double db = figures_sqnr_db(&r->x.figures);
-  if (isfinite(db))
-    snprintf(sqnr, sizeof sqnr, "%.2f", db);
-  else
-    snprintf(sqnr, sizeof sqnr, "%s", isnan(db) ? "nan" : "exact");
-  printf("%-*s  %-*s %7s  %.6f  %9.3g  %9.3g  %12lu\n", w->name, name, w->words, r->words, sqnr,
-         figures_cosine(&r->x.figures), r->x.figures.max_error, figures_rmse(&r->x.figures),
-         r->x.bytes);
+  char sqnr[16];
+  printf("%-*s  %-*s %7s  %.6f  %9.3g  %9.3g  %12lu\n", w->name, name, w->words, r->words,
+         render_rank_db(figures_sqnr_db(&r->x.figures), true, sqnr), figures_cosine(&r->x.figures),
+         r->x.figures.max_error, figures_rmse(&r->x.figures), r->x.bytes);
 }
 
 void render_candidates_text(struct candidates *c, bool every, bool quiet) {
