@@ -66,8 +66,7 @@ int cli_rules(struct cli_args *args, struct err *err);
 struct arena *cli_arena(const struct cli_args *args);
 
 // Slots. The option must belong to the command and be of the kind (asserted).
-bool cli_given(const struct cli_args *args,
-               enum cli_option option); // on the command line, any kind
+bool cli_given(const struct cli_args *args, enum cli_option option); // on the line, any kind
 bool cli_flag(const struct cli_args *args, enum cli_option option);
 const char *cli_string(const struct cli_args *args, enum cli_option option); // NULL if not given
 uint64_t cli_size(const struct cli_args *args, enum cli_option option);      // 0 if not given
