@@ -8,12 +8,8 @@
 #include "base/arena.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
-#include "cli/help/completion.h"
 #include "cli/help/help.h"
-#include "cli/help/manpage.h"
-#include "cli/help/tables.h"
 #include "cli/help/topics.h"
-#include "cli/help/version.h"
 #include "cli/hints.h"
 #include "cli/report.h"
 #include "cli/stop.h"
@@ -22,7 +18,6 @@
 
 #include <malloc.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -59,8 +54,7 @@ static int generate(const struct cli_args *args, struct err *err) {
   if (kind[0] == 'j') {
     struct json_out j = {.indent = 2};
     tables_write(&j);
-    report_text(j.text, j.n);
-    json_done(&j);
+    report_json_print(&j);
     return 0;
   }
   (kind[0] == 'b' ? completion_bash : kind[0] == 'z' ? completion_zsh : completion_fish)(stdout);

@@ -479,6 +479,28 @@ static void peer_line(char *line, size_t room, enum cli_command c, const char *r
   snprintf(line, room, "%s %s m.onnx", cli_command_row(c)->name, rest);
 }
 
+// Each of the words of a row, as one row.
+#define EACH_WORD(theirs, ...)                                                                     \
+  for (const char *list = (theirs), *word; (word = next_of(&list));) {                             \
+    __VA_ARGS__;                                                                                   \
+  }
+
+static const char *next_of(const char **list) {
+  static char word[64];
+  const struct span next = cli_next_word(list);
+  assert_true(next.n < sizeof word);
+  snprintf(word, sizeof word, "%.*s", (int)next.n, (const char *)next.at);
+  return next.n > 0 ? word : NULL;
+}
+
+static void check_peer_command(const char *theirs, const char *ours) {
+  char line[128];
+  snprintf(line, sizeof line, "%s m.onnx", theirs);
+  assert_true(cli_command_by_name(theirs) == CLI_COMMANDS);
+  refuse(line, "no command", ours);
+  check_is_ours(ours, CLI_inspect);
+}
+
 static void check_peer_option(const char *commands, const char *theirs, const char *ours) {
   char rest[128], line[256], hint[512];
   snprintf(rest, sizeof rest, "%s%s", theirs[1] ? "--" : "-", theirs);
@@ -518,12 +540,10 @@ static void check_peer_value(const char *option, const char *theirs, const char 
 // Each row of peer_words.def and target_words.def is what one is told, and what it tells of exists.
 static void test_words_of_others(void **state) {
   (void)state;
-#define PEER_COMMAND(theirs, ours)                                                                 \
-  assert_true(cli_command_by_name(theirs) == CLI_COMMANDS);                                        \
-  refuse(theirs " m.onnx", "no command", ours);                                                    \
-  check_is_ours(ours, CLI_inspect);
-#define PEER_OPTION(commands, theirs, ours) check_peer_option(commands, theirs, ours);
-#define PEER_VALUE(option, theirs, ours) check_peer_value(option, theirs, ours);
+#define PEER_COMMAND(theirs, ours) EACH_WORD(theirs, check_peer_command(word, ours))
+#define PEER_OPTION(commands, theirs, ours)                                                        \
+  EACH_WORD(theirs, check_peer_option(commands, word, ours))
+#define PEER_VALUE(option, theirs, ours) EACH_WORD(theirs, check_peer_value(option, word, ours))
 #include "cli/peer_words.def"
 #undef PEER_COMMAND
 #undef PEER_OPTION

@@ -164,16 +164,17 @@ static int take_environment(struct cli_args *args, struct err *err) {
 
 // ---- the whole line -----------------------------------------------------------------------------
 
+static bool takes_help(struct cli_args *args, const char *word) {
+  const bool all = strcmp(word, "--help-all") == 0, brief = strcmp(word, "-h") == 0;
+  if (!all && !brief && strcmp(word, "--help") != 0) return false;
+  args->action = all ? CLI_HELP_ALL : brief ? CLI_HELP_SHORT : CLI_HELP;
+  return true;
+}
+
 // --help wins wherever it stands, so that it can be added to a line that does not work.
 static bool asks_for_help(struct cli_args *args) {
-  for (int i = 2; i < args->argc && strcmp(args->argv[i], "--") != 0; i++) {
-    const char *word = args->argv[i];
-    const bool all = strcmp(word, "--help-all") == 0;
-    const bool brief = strcmp(word, "-h") == 0;
-    if (!all && !brief && strcmp(word, "--help") != 0) continue;
-    args->action = all ? CLI_HELP_ALL : brief ? CLI_HELP_SHORT : CLI_HELP;
-    return true;
-  }
+  for (int i = 2; i < args->argc && strcmp(args->argv[i], "--") != 0; i++)
+    if (takes_help(args, args->argv[i])) return true;
   return false;
 }
 
@@ -209,17 +210,9 @@ static int parse_completion(struct cli_args *args, struct err *err) {
 static int parse_top(struct cli_args *args, const char *word, struct err *err) {
   args->command = cli_tables->n_commands;
   args->action = CLI_HELP;
-  if (strcmp(word, "--help") == 0) return 0;
-  if (strcmp(word, "-h") == 0) {
-    args->action = CLI_HELP_SHORT;
-    return 0;
-  }
+  if (takes_help(args, word)) return 0;
   if (strcmp(word, "--generate") == 0) return parse_generate(args, err);
   if (strcmp(word, "completion") == 0) return parse_completion(args, err);
-  if (strcmp(word, "--help-all") == 0) {
-    args->action = CLI_HELP_ALL;
-    return 0;
-  }
   if (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0 || strcmp(word, "version") == 0) {
     args->action = CLI_VERSION;
     if (args->argc == 3 && strcmp(args->argv[2], "--licenses") == 0) args->action = CLI_LICENSES;
@@ -235,8 +228,7 @@ static int parse_top(struct cli_args *args, const char *word, struct err *err) {
   }
   if (word[0] != '-') return cli_unknown_command(word, err);
   err_fill(err, ERR_USAGE, "unknown option '%s'", quote_str(word).s);
-  if (strcmp(word, "-V") == 0 || strcmp(word, "-v") == 0)
-    return err_hint(err, "did you mean --version?");
+  if (strcmp(word, "-v") == 0) return err_hint(err, "did you mean --version?");
   if (strncmp(word, "--", 2) == 0) {
     struct guess g = guess_start(word + 2);
     guess_try(&g, "help");

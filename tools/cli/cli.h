@@ -59,12 +59,14 @@ struct cli_args {
 // too many operands, no output.
 int cli_parse(struct cli_args *args, int argc, char *const *argv, struct err *err);
 void cli_free(struct cli_args *args);
+// The rules that a whole line of weir must keep to, beyond those that rows say. ERR_USAGE: two records on standard
+// output, no output or two.
+int cli_rules(struct cli_args *args, struct err *err);
 // For what lives as long as the command line: its memory is in use anyway, so that no figure of memory grows.
 struct arena *cli_arena(const struct cli_args *args);
 
 // Slots. The option must belong to the command and be of the kind (asserted).
-bool cli_given(const struct cli_args *args,
-               enum cli_option option); // on the command line, any kind
+bool cli_given(const struct cli_args *args, enum cli_option option); // on the line, any kind
 bool cli_flag(const struct cli_args *args, enum cli_option option);
 const char *cli_string(const struct cli_args *args, enum cli_option option); // NULL if not given
 uint64_t cli_size(const struct cli_args *args, enum cli_option option);      // 0 if not given

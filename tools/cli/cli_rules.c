@@ -1,6 +1,6 @@
 // The rules of a line that need several of its words, and are of weir's own options: what stands on standard output,
 // and where a model goes.
-#include "cli/cli_rules.h"
+#include "cli/cli.h"
 
 #include "base/shell_words.h"
 

@@ -1,7 +1,7 @@
 // The rows of commands.def and options.def, and what is looked up in them.
 #include "cli/cli_tables.h"
 
-#include "cli/cli_rules.h"
+#include "cli/cli.h"
 #include "passes/catalogue/passes.h"
 #include "targets/targets.h"
 
@@ -39,7 +39,7 @@ static const struct cli_environment environment[] = {
     {OPT_MEMORY, "WEIR_MEMORY"}, {OPT_JOBS, "WEIR_JOBS"}, {OPT_IO, "WEIR_IO"}};
 
 // The commands that write list --verify-require before the bounds, and 'weir verify' lists --require after them.
-static const struct cli_place places[] = {{"writers finalize", OPT_VERIFY_REQUIRE, OPT_VERIFY}};
+static const struct cli_place of_require = {"writers finalize", OPT_VERIFY_REQUIRE, OPT_VERIFY};
 
 static const struct cli_exclusion exclusions[] = {
     {OPT_EXTERNAL, OPT_INLINE, NULL},
@@ -73,12 +73,11 @@ static const struct cli_exclusion exclusions[] = {
 static const struct cli_tables weir = {
     .commands = command_rows,
     .options = option_rows,
-    .places = places,
+    .place = &of_require,
     .exclusions = exclusions,
     .environment = environment,
     .n_commands = CLI_COMMANDS,
     .n_options = CLI_OPTIONS,
-    .n_places = sizeof places / sizeof *places,
     .n_exclusions = sizeof exclusions / sizeof *exclusions,
     .n_environment = sizeof environment / sizeof *environment,
     .check = cli_rules,
@@ -182,35 +181,18 @@ static enum cli_option pass_option_after(enum cli_command command, enum cli_opti
   return CLI_NONE;
 }
 
-// The place of an option that the command does not list where its row lies, or NULL; and the option that has its place
-// after another one, or CLI_NONE.
-static const struct cli_place *place_of(enum cli_command command, enum cli_option option) {
-  for (uint32_t i = 0; i < cli_tables->n_places; i++)
-    if (cli_tables->places[i].option == option &&
-        cli_names(cli_tables->places[i].commands, command))
-      return &cli_tables->places[i];
-  return NULL;
-}
-
-static enum cli_option placed_after(enum cli_command command, enum cli_option option) {
-  for (uint32_t i = 0; i < cli_tables->n_places; i++)
-    if (cli_tables->places[i].after == option && cli_names(cli_tables->places[i].commands, command))
-      return cli_tables->places[i].option;
-  return CLI_NONE;
-}
-
 enum cli_option cli_option_after(enum cli_command command, enum cli_option before) {
   if (before == CLI_NONE || cli_is_of_pass(before)) {
     const enum cli_option of_pass = pass_option_after(command, before);
     if (of_pass != CLI_NONE) return of_pass;
     before = CLI_NONE;
   }
-  const enum cli_option placed = placed_after(command, before);
-  if (placed != CLI_NONE) return placed;
-  const struct cli_place *place = place_of(command, before);
-  if (place) before = place->after;
+  const struct cli_place *place = cli_tables->place;
+  if (place && !cli_names(place->commands, command)) place = NULL;
+  if (place && place->after == before) return place->option;
+  if (place && place->option == before) before = place->after;
   for (uint32_t o = before + 1u; o < cli_tables->n_options; o++) // CLI_NONE + 1u is 0
-    if (cli_option_belongs(o, command) && !place_of(command, o)) return o;
+    if (cli_option_belongs(o, command) && !(place && place->option == o)) return o;
   return CLI_NONE;
 }
 

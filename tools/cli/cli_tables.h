@@ -129,14 +129,14 @@ struct cli_environment {
 
 struct cli_args;
 
-// Each part may have any number of rows.
+// Each part may have any number of rows, but `place` one.
 struct cli_tables {
   const struct cli_command_row *commands;
   const struct cli_option_row *options;
-  const struct cli_place *places;
+  const struct cli_place *place; // NULL: none is moved
   const struct cli_exclusion *exclusions;
   const struct cli_environment *environment;
-  uint32_t n_commands, n_options, n_places, n_exclusions, n_environment;
+  uint32_t n_commands, n_options, n_exclusions, n_environment;
   // The rules of a whole line that no row says, or NULL.
   int (*check)(struct cli_args *args, struct err *err);
 };

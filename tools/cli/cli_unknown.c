@@ -25,15 +25,12 @@ int cli_unknown_hint(const struct cli_args *args, struct err *err) {
 
 int cli_unknown_command(const char *name, struct err *err) {
   const char *ours = peer_command(name);
-  if (ours) {
-    err_fill(err, ERR_USAGE, "there is no command '%s'", quote_str(name).s);
-    return err_hint(err, *ours == '\'' ? "did you mean %s?" : "%s", ours);
-  }
+  err_fill(err, ERR_USAGE, "there is no command '%s'", quote_str(name).s);
+  if (ours) return err_hint(err, *ours == '\'' ? "did you mean %s?" : "%s", ours);
   struct guess g = guess_start(name);
   for (uint32_t c = 0; c < cli_tables->n_commands; c++)
     guess_try(&g, cli_command_row(c)->name);
   guess_try(&g, "completion");
-  err_fill(err, ERR_USAGE, "there is no command '%s'", quote_str(name).s);
   if (g.best) return err_hint(err, "did you mean 'weir %s'?", g.best);
   if (str_ends(name, ".onnx"))
     return err_hint(err, "the command comes first: 'weir inspect %s'", quote_str(name).s);

@@ -2,7 +2,6 @@
 // is not waits for it.
 #include "cli/peer_words.h"
 
-#include "base/guess.h"
 #include "targets/targets.h"
 
 #include <ctype.h>
@@ -42,19 +41,23 @@ static const char *next_letter(const char *at) {
   return at + strspn(at, "-_");
 }
 
-// A word of a row, which may end in '*': any that begin so.
-static bool is_theirs(const char *theirs, const char *name) {
-  const size_t n = strlen(theirs);
-  if (n == 0 || theirs[n - 1] != '*') return guess_same_letters(theirs, name);
-  const char *a = theirs, *b = name;
-  for (a = next_letter(a), b = next_letter(b); *a != '*'; a = next_letter(a), b = next_letter(b))
+// A word of a row, from a to its end, which may be '*': any that begin so.
+static bool is_word(const char *a, const char *end, const char *b) {
+  for (a = next_letter(a), b = next_letter(b); a < end && *a != '*';
+       a = next_letter(a), b = next_letter(b))
     if (tolower((unsigned char)*a++) != tolower((unsigned char)*b++)) return false;
-  return true;
+  return a < end || *b == '\0';
+}
+
+static bool is_theirs(const char *theirs, const char *name) {
+  for (struct span word; (word = cli_next_word(&theirs)).n > 0;)
+    if (is_word((const char *)word.at, (const char *)word.at + word.n, name)) return true;
+  return false;
 }
 
 const char *peer_command(const char *name) {
   for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
-    if (guess_same_letters(commands[i].theirs, name)) return commands[i].ours;
+    if (is_theirs(commands[i].theirs, name)) return commands[i].ours;
   return NULL;
 }
 
@@ -75,7 +78,7 @@ const char *peer_option(enum cli_command *command, const char *name) {
 
 const char *peer_value(const char *option, const char *value) {
   for (size_t i = 0; i < sizeof values / sizeof *values; i++)
-    if (strcmp(values[i].option, option) == 0 && guess_same_letters(values[i].theirs, value))
+    if (strcmp(values[i].option, option) == 0 && is_theirs(values[i].theirs, value))
       return values[i].ours;
   return strcmp(option, "target") == 0 ? targets_meant(value) : NULL;
 }

@@ -26,7 +26,8 @@ static uint64_t ours(const struct progress *p) {
   return t->bytes_done > t->bytes_already ? t->bytes_done - t->bytes_already : 0;
 }
 
-double progress_share(const struct progress *p) {
+// How much of the work is done, 0 … 1.
+static double share(const struct progress *p) {
   const struct work_told *t = &p->told;
   if (t->work_total <= 0 || t->work_done >= t->work_total) return 1;
   return t->work_done / t->work_total;
@@ -40,7 +41,7 @@ uint64_t progress_left(const struct progress *p) {
   const struct work_told *t = &p->told;
   const double made = t->work_done - t->work_already;
   const bool telling = p->seconds > telling_seconds && made > 0;
-  if (!telling || progress_share(p) <= telling_part || progress_share(p) >= 1) return UINT64_MAX;
+  if (!telling || share(p) <= telling_part || share(p) >= 1) return UINT64_MAX;
   const double left = p->seconds * ((t->work_total - t->work_done) / made);
   return left < 1e15 ? (uint64_t)(left + 0.5) : UINT64_MAX;
 }
@@ -48,8 +49,8 @@ uint64_t progress_left(const struct progress *p) {
 void progress_line(char *line, size_t room, const struct progress *p) {
   const struct work_told *t = &p->told;
   const uint64_t rate = progress_rate(p), left = progress_left(p);
-  size_t n = (size_t)snprintf(line, room, "%-9s %3.0f %%  ", p->label ? p->label : "",
-                              progress_share(p) * 100);
+  size_t n =
+      (size_t)snprintf(line, room, "%-9s %3.0f %%  ", p->label ? p->label : "", share(p) * 100);
   if (t->pieces && n < room)
     n += (size_t)snprintf(line + n, room - n, "%lu of %lu %s", t->bytes_done, t->bytes_total,
                           t->pieces);
@@ -73,7 +74,7 @@ void progress_event(struct json_out *line, const char *event, const char *comman
   json_put_text(line, "label", p->label);
   json_put_uint(line, "done", p->told.bytes_done);
   json_put_uint(line, "total", p->told.bytes_total);
-  json_put_double(line, "share", progress_share(p));
+  json_put_double(line, "share", share(p));
   json_put_double(line, "seconds", p->seconds);
   json_put_known(line, "left_seconds", left != UINT64_MAX, left);
   json_put_text(line, "tensor", p->told.tensor);

@@ -14,8 +14,6 @@ struct progress {
 
 // Bytes per second that this process makes; 0 where it is too early to tell.
 uint64_t progress_rate(const struct progress *p);
-// How much of the work is done, 0 … 1.
-double progress_share(const struct progress *p);
 // Seconds that are left if it goes on so; UINT64_MAX where that cannot be told, or nothing is left.
 uint64_t progress_left(const struct progress *p);
 // The line, without end or control characters, cut to `room`.

@@ -239,6 +239,12 @@ void report_json_begin(struct json_out *j) {
   if (talk.model) json_put_text(j, "model", talk.model);
 }
 
+struct json_out report_json_open(void) {
+  struct json_out j = {.indent = 2};
+  report_json_begin(&j);
+  return j;
+}
+
 void report_json_put_error(struct json_out *j, const struct err *err) {
   const struct hints_text hint = hints_of(err);
   json_put_object(j, "error");
@@ -253,7 +259,6 @@ void report_json_error(const struct err *err, int indent) {
   if (talk.documented) return;
   report_json_begin(&j);
   report_json_put_error(&j, err);
-  json_end_object(&j);
   report_json_end(&j);
 }
 
@@ -268,10 +273,15 @@ void report_json_flush(struct json_out *j) {
   j->n = 0;
 }
 
-void report_json_end(struct json_out *j) {
+void report_json_print(struct json_out *j) {
   json_newline(j);
   report_document(j->text, j->n);
   json_done(j);
+}
+
+void report_json_end(struct json_out *j) {
+  json_end_object(j);
+  report_json_print(j);
 }
 
 int report_close(struct err *err) {

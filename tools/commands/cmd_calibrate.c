@@ -11,13 +11,11 @@
 #include <stdio.h>
 
 static void print_scales_json(const struct calibrate_scaled *made, const char *path) {
-  struct json_out j = {.indent = 2};
-  report_json_begin(&j);
+  struct json_out j = report_json_open();
   json_put_uint(&j, "left_out", made->left);
   json_put_text(&j, "output", path);
   json_put_uint(&j, "values", made->values);
   json_put_uint(&j, "weights", made->weights);
-  json_end_object(&j);
   report_json_end(&j);
 }
 

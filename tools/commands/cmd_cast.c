@@ -1,8 +1,6 @@
 // weir cast: weights stored, or graphs computed, in another floating type.
 //
-// The pass does the work, and its options are the command's. What is asked here is only that a type
-// is named: there is no default for it. Reading, planning, writing and reports are those of every
-// command with passes (pass_edits.h).
+// What is asked here is only that a type is named: there is no default for it. All else is as in cmd_pass.c.
 #include "cli/commands.h"
 #include "request/pass_command.h"
 

@@ -6,12 +6,7 @@
 //
 // weir check DIR: every model in a folder; each fault names its model, and a line a model comes last (model_folder.h).
 #include "cli/commands.h"
-#include "cli/report.h"
 #include "render/models/render_faults.h"
-#include "render/models/render_model_folder.h"
-#include "stream/load/model_folder.h"
-
-#include <stdio.h>
 
 static struct model_check check_of(const struct cli_args *args, const char *path,
                                    struct render_faults *shown) {
@@ -62,16 +57,7 @@ static int check_folder(const struct cli_args *args, const char *path, struct er
   for (uint32_t i = 0; i < b.n_models; i++)
     check_one(&shown, args, &b, &b.models[i], count, &code);
   model_folder_sum(&b);
-  if (shown.json) {
-    render_faults_counts_json(&shown, count);
-    render_model_folder_json(&b, &shown.j);
-    json_end_object(&shown.j);
-    report_json_end(&shown.j);
-  } else {
-    render_model_folder(&b);
-    putchar('\n');
-    render_faults_counts(path, count);
-  }
+  render_faults_end(&shown, path, count, &b);
   model_folder_done(&b);
   return code;
 }
@@ -94,12 +80,6 @@ int cmd_check(const struct cli_args *args, struct err *err) {
   }
   sources_close(sources);
   if (rc < 0) model_check_tell_end(&c, &found);
-  if (shown.json) {
-    render_faults_counts_json(&shown, c.count);
-    json_end_object(&shown.j);
-    report_json_end(&shown.j);
-  } else {
-    render_faults_counts(path, c.count);
-  }
+  render_faults_end(&shown, path, c.count, NULL);
   return model_check_code(&c, rc, &found);
 }

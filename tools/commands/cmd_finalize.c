@@ -15,8 +15,7 @@ static void print(const struct cli_args *args, const struct planned *x, const st
   const char *model = f->model;
   const bool before = f->before, unchanged = f->unchanged.outputs;
   if (cli_flag(args, OPT_JSON)) {
-    struct json_out j = {.indent = 2};
-    report_json_begin(&j);
+    struct json_out j = report_json_open();
     json_put_text(&j, "plan", cli_operand(args, "PLAN"));
     json_put_text(&j, "output", model);
     json_put_bool(&j, "was_in_place", before);
@@ -24,7 +23,6 @@ static void print(const struct cli_args *args, const struct planned *x, const st
     json_put_uint(&j, "units_not_read", f->trusted);
     json_put_text(&j, "signature", key ? f->signs.signature : NULL);
     if (f->verified) render_verified_json(found, &j);
-    json_end_object(&j);
     report_json_end(&j);
   } else if (!cli_flag(args, OPT_QUIET) && !cli_stdout_is_taken(args)) {
     if (f->verified) render_verified(found, false);

@@ -77,10 +77,8 @@ static int inspect_folder(const struct cli_args *args, const struct sources_opti
   if (rc == 0) rc = look_at_all(&b, opening, err);
   if (rc == 0) model_folder_sum(&b);
   if (rc == 0 && cli_flag(args, OPT_JSON)) {
-    struct json_out j = {.indent = 2};
-    report_json_begin(&j);
+    struct json_out j = report_json_open();
     render_model_folder_json(&b, &j);
-    json_end_object(&j);
     report_json_end(&j);
   } else if (rc == 0) {
     render_model_folder(&b);

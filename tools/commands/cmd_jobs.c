@@ -9,13 +9,11 @@ static void print(const struct cli_args *args, const char *scheduler, uint32_t s
     report_text(text, strlen(text));
     return;
   }
-  struct json_out j = {.indent = 2};
-  report_json_begin(&j);
+  struct json_out j = report_json_open();
   json_put_text(&j, "plan", cli_operand(args, "PLAN"));
   json_put_text(&j, "scheduler", scheduler);
   json_put_uint(&j, "shards", shards);
   json_put_text(&j, "text", text);
-  json_end_object(&j);
   report_json_end(&j);
 }
 

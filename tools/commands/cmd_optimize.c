@@ -21,7 +21,6 @@ int cmd_optimize(const struct cli_args *args, struct err *err) {
     rc = optimize_steps_raise(&pj.pipeline, (unsigned)cli_count(args, OPT_OPSET), err);
   if (rc == 0) rc = optimize_steps_add(&pj.pipeline, &asked, err);
   if (rc == 0) rc = infer_step_add(&pj.pipeline, NULL, "", err);
-  pass_command_take_exactness(&pj, args);
   if (rc == 0) rc = pass_command_run(&pj, args, err);
   pass_edits_free(&pj);
   return rc;

@@ -82,7 +82,6 @@ int cmd_preprocess(const struct cli_args *args, struct err *err) {
     report_hint("--strict has no effect where no shapes are inferred");
   int rc = pass_command_take_inputs(&pj, args, err);
   if (rc == 0) rc = add_steps(&pj.pipeline, args, err);
-  pass_command_take_exactness(&pj, args);
   if (rc == 0) rc = pass_command_run(&pj, args, err);
   pass_edits_free(&pj);
   return rc;

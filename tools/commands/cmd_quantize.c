@@ -1,8 +1,6 @@
 // weir quantize: weights of MatMul and Gemm in blocks of 2 to 8 bits.
 //
-// This is the pass of that name as a command: the pass chooses the weights, decides and edits, and
-// its options are the command's. With --opset the pass `opset` runs before it. All else is that of every
-// command with passes (pass_edits.h).
+// With --opset the pass `opset` runs before it. All else is as in cmd_pass.c.
 #include "cli/commands.h"
 #include "cli/report.h"
 #include "passes/nbits/matmulnbits.h"

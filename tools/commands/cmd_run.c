@@ -58,7 +58,6 @@ int cmd_run(const struct cli_args *args, struct err *err) {
     report_warning("%s", pj.pipeline.notes[i].sentence);
     if (pj.pipeline.notes[i].hint) report_hint("%s", pj.pipeline.notes[i].hint);
   }
-  pass_command_take_exactness(&pj, args); // over that of the file
   if (rc == 0) rc = pass_command_run(&pj, args, err);
   pass_edits_free(&pj);
   user_rules_done(&own);

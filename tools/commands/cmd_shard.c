@@ -12,8 +12,7 @@
 static void print(const struct cli_args *args, const struct planned *x, const struct member *part) {
   const uint32_t units = part ? part->end - part->first : 0;
   if (cli_flag(args, OPT_JSON)) {
-    struct json_out j = {.indent = 2};
-    report_json_begin(&j);
+    struct json_out j = report_json_open();
     json_put_text(&j, "plan", cli_operand(args, "PLAN"));
     json_put_bool(&j, "in_place", x->in_place);
     if (!x->in_place) {
@@ -26,7 +25,6 @@ static void print(const struct cli_args *args, const struct planned *x, const st
       json_put_uint(&j, "missing", x->missing);
       json_put_double(&j, "seconds", part->seconds);
     }
-    json_end_object(&j);
     report_json_end(&j);
   } else if (!cli_flag(args, OPT_QUIET) && x->in_place) {
     printf("%s is in place already: there is nothing left to do\n", quote_path(x->model).s);

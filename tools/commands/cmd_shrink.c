@@ -42,7 +42,6 @@ static int shrink_one(const struct cli_args *args, const struct shrink_input *ro
     struct json_out line = {.indent = 0};
     report_json_begin(&line);
     json_put_text(&line, "skipped_because", "output_exists");
-    json_end_object(&line);
     report_json_end(&line);
   }
   return 0;

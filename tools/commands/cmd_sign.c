@@ -11,8 +11,7 @@
 static void print(const struct cli_args *args, const struct audit_target *t,
                   const struct sign_key *key, const struct sign_model *made) {
   if (cli_flag(args, OPT_JSON)) {
-    struct json_out j = {.indent = 2};
-    report_json_begin(&j);
+    struct json_out j = report_json_open();
     json_put_text(&j, "manifest", t->manifest);
     json_put_text(&j, "signature", t->signature);
     json_put_text(&j, "key", sign_key_id(key));
@@ -21,7 +20,6 @@ static void print(const struct cli_args *args, const struct audit_target *t,
     json_put_uint(&j, "bytes", made->bytes);
     json_put_bool(&j, "was_signed", made->was_signed);
     json_put_bool(&j, "replaced", made->replaced);
-    json_end_object(&j);
     report_json_end(&j);
     return;
   }

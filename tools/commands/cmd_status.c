@@ -16,9 +16,8 @@ static int look(struct plan_status *l, const struct cli_args *args, struct err *
 }
 
 static void print_json(const struct cli_args *args, const struct plan_status *l) {
-  struct json_out j = {.indent = 2};
+  struct json_out j = report_json_open();
   const struct planned *x = &l->x;
-  report_json_begin(&j);
   json_put_text(&j, "plan", cli_operand(args, "PLAN"));
   json_put_text(&j, "state", plan_status_state(l));
   if (!x->in_place) {
@@ -42,7 +41,6 @@ static void print_json(const struct cli_args *args, const struct plan_status *l)
     json_end_array(&j);
     json_put_double(&j, "bytes_per_second", l->rate);
   }
-  json_end_object(&j);
   report_json_end(&j);
 }
 

@@ -75,13 +75,11 @@ int cmd_targets(const struct cli_args *args, struct err *err) {
   const struct target *one = name ? targets_find(span_str(name)) : NULL, *t;
   if (name && !one) return unknown(name, err);
   if (cli_flag(args, OPT_JSON)) {
-    struct json_out j = {.indent = 2};
-    report_json_begin(&j);
+    struct json_out j = report_json_open();
     json_put_array(&j, "targets");
     for (uint32_t i = 0; (t = targets_at(i)); i++)
       if (!one || t == one) write_target(&j, t);
     json_end_array(&j);
-    json_end_object(&j);
     report_json_end(&j);
   } else if (one) {
     print_target(one, &scratch);

@@ -14,6 +14,7 @@
 #include "verify/sites/verify_replay.h"
 
 static int check_options(const struct cli_args *args, struct err *err) {
+  static const enum cli_option whole[] = {OPT_LAYERS, OPT_SAVE_CASE, OPT_VERIFY_INPUTS};
   const bool edits = cli_given(args, OPT_EDITS), out = cli_operand(args, "OUT");
   if (!edits && !out && !cli_given(args, OPT_VERIFY_INPUTS)) {
     err_fill(err, ERR_USAGE, "nothing to compare the model with is given");
@@ -22,12 +23,10 @@ static int check_options(const struct cli_args *args, struct err *err) {
   }
   if (cli_given(args, OPT_SITES) && !edits)
     return err_set(err, ERR_USAGE, "--sites has no effect without --edits");
-  if (edits && (cli_flag(args, OPT_LAYERS) || cli_given(args, OPT_SAVE_CASE) ||
-                cli_given(args, OPT_VERIFY_INPUTS)))
-    return err_set(err, ERR_USAGE, "%s needs whole models and cannot be used with --edits",
-                   cli_flag(args, OPT_LAYERS)       ? "--layers"
-                   : cli_given(args, OPT_SAVE_CASE) ? "--save-case"
-                                                    : "--inputs");
+  for (size_t i = 0; edits && i < sizeof whole / sizeof *whole; i++)
+    if (cli_given(args, whole[i]))
+      return err_set(err, ERR_USAGE, "%s needs whole models and cannot be used with --edits",
+                     cli_source(args, whole[i]).s);
   return 0;
 }
 
@@ -91,7 +90,7 @@ static int write_records(struct records *r, const struct verify *v, const struct
 static void print_json(const struct verify *v, const struct err *verdict) {
   struct json_out j = {.indent = 2};
   write_json(v, verdict, &j);
-  report_json_end(&j);
+  report_json_print(&j);
 }
 
 // What was found, in all forms that are asked for; the verdict goes first, then what failed on the way.

@@ -76,7 +76,6 @@ int shrink_info(const struct cli_args *args, const char *path, struct err *err) 
     json_end_array(&j);
     json_put_uint(&j, "total_bytes_from_weights", in.bytes);
     json_put_uint(&j, "total_bytes_of_files", total);
-    json_end_object(&j);
     report_json_end(&j);
   } else if (rc == 0) {
     printf("Constant nodes: %lu of %lu\nInitializers: %lu of %lu\n", in.nodes, in.all_nodes,

@@ -5,11 +5,6 @@
 #include "request/cli_request.h"
 #include "request/fill.h"
 
-void pass_command_take_exactness(struct pass_edits *pj, const struct cli_args *args) {
-  if (cli_given(args, OPT_EXACTNESS))
-    pj->pipeline.exactness = exactness_by_name(span_str(cli_string(args, OPT_EXACTNESS)));
-}
-
 int pass_command_take_inputs(struct pass_edits *pj, const struct cli_args *args, struct err *err) {
   uint32_t n;
   if (!cli_given(args, OPT_INPUTS_ARE_CONSTANT)) return 0;
@@ -25,7 +20,6 @@ int pass_command_take_flags(struct pass_edits *pj, const struct cli_args *args, 
   struct pipeline_step *step = pipeline_add(p, span_str(cli_pass(args->command)->name), &n, err);
   if (!step) return -1;
   cli_pass_values(args, &step->values, &p->arena);
-  pass_command_take_exactness(pj, args);
   return pass_values_read(&step->values, &p->arena, err);
 }
 
@@ -38,6 +32,8 @@ struct infer_step_sets pass_command_sets(const struct cli_args *args) {
 int pass_command_run(struct pass_edits *pj, const struct cli_args *args, struct err *err) {
   struct request request;
   pj->pass = cli_pass(args->command);
+  if (cli_given(args, OPT_EXACTNESS)) // over that of a pipeline file
+    pj->pipeline.exactness = exactness_by_name(span_str(cli_string(args, OPT_EXACTNESS)));
   FILL(args, pass_edits, pj);
   int rc = pass_edits_check(pj, err);
   if (rc == 0) cli_request(&request, args, &pj->pipeline, pj->observer, &pj->pipeline.arena);

@@ -11,13 +11,11 @@ int pass_command_take_inputs(struct pass_edits *pj, const struct cli_args *args,
 // The command's pass with the flags of the command line (cli_pass_values), as the last step; the one
 // above comes before it.
 int pass_command_take_flags(struct pass_edits *pj, const struct cli_args *args, struct err *err);
-// --exactness, where it is given.
-void pass_command_take_exactness(struct pass_edits *pj, const struct cli_args *args);
 
 // --set-shape and --set-dim.
 struct infer_step_sets pass_command_sets(const struct cli_args *args);
 
-// The whole command, once the steps are there.
+// The whole command, once the steps are there: --exactness is taken here.
 int pass_command_run(struct pass_edits *pj, const struct cli_args *args, struct err *err);
 // The same of a command that is its pass with the flags of the command line.
 int pass_command_flags(const struct cli_args *args, struct err *err);

@@ -34,14 +34,14 @@ static void print_document(const struct run_shown *shown, struct span text) {
     return;
   }
   json_copy(&line, doc);
-  report_json_end(&line);
+  report_json_print(&line);
   json_free(doc);
 }
 
 static void print_report(const struct run_report *r) {
   struct json_out report = {.indent = r->asked.shown->json_indent};
   render_run_json(r, &report);
-  report_json_end(&report);
+  report_json_print(&report);
 }
 
 const struct run_render render_run = {.json = render_run_json,

@@ -4,9 +4,8 @@
 // and where a path stands. Summaries and help texts are shown by the shells that show such things
 // (zsh, fish). Texts go into single quotes, whose only way out is escaped; names and words of the
 // tables are plain.
-#include "cli/help/completion.h"
-
 #include "cli/help/help.h"
+
 #include "cli/help/topics.h"
 #include "passes/catalogue/passes.h"
 #include "pipeline/optimize_steps.h"

@@ -1,8 +1,9 @@
-// What --help prints, made from the tables of cli.h; and the pieces of it that man pages use too.
+// What --help prints, made from the tables of cli.h; the pieces of it that man pages use too; and what else the tables make.
 #ifndef WEIR_HELP_H
 #define WEIR_HELP_H
 
 #include "cli/cli.h"
+#include "json/json.h"
 
 #include <stdio.h>
 
@@ -62,5 +63,26 @@ extern const struct help_exit_code help_exit_codes[];
 extern const char *const help_signals; // what a signal does instead
 
 extern const char *const help_what_weir_is; // one sentence
+
+// completion.c: scripts that complete command lines.
+void completion_bash(FILE *to);
+void completion_zsh(FILE *to);
+void completion_fish(FILE *to);
+
+// manpage.c: writes weir.1 and weir-<command>.1 into an existing folder. ERR_IO (or what the system says) with
+// the file's name.
+int manpage_write_all(const char *folder, struct err *err);
+
+// tables.c: commands and options as one document (docs/schema/tables.json), for programs that make something of them, as
+// packaging/python does. json_done frees it.
+void tables_write(struct json_out *j);
+
+// version.c: "2026-11-21": when this version was made, for manual pages; changes only with it.
+extern const char version_date[];
+// "weir 0.2.0", then a line each for the libraries, the instruction set whose kernels run here, and the engine that --io auto
+// takes here.
+void version_print(FILE *to);
+// The licence of weir, and of every library that is linked into it.
+void version_print_licenses(FILE *to);
 
 #endif

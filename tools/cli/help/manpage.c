@@ -3,11 +3,9 @@
 // Text from the tables passes through `put`, which escapes what roff would read: backslashes, a dot
 // or quote at the start of a line, and '-', which would print as a hyphen that cannot be copied
 // into a shell. The date is that of the version: the same version gives the same bytes.
-#include "cli/help/manpage.h"
+#include "cli/help/help.h"
 
 #include "base/version_number.h"
-#include "cli/help/help.h"
-#include "cli/help/version.h"
 
 #include <assert.h>
 #include <ctype.h>

@@ -212,13 +212,11 @@ void passes_help_list(const struct pass *const *list, bool all) {
 }
 
 void passes_help_json(const struct pass *const *list, bool groups, struct arena *a) {
-  struct json_out j = {.indent = 2};
-  report_json_begin(&j);
+  struct json_out j = report_json_open();
   if (groups) write_groups(&j);
   json_put_array(&j, "passes");
   for (uint32_t i = 0; list[i]; i++)
     write_pass(&j, list[i], a);
   json_end_array(&j);
-  json_end_object(&j);
   report_json_end(&j);
 }

@@ -4,11 +4,9 @@
 // options stand in the order of help. A word of operands is taken apart ("[OUT]" may be left out, of
 // "IN..." there may be more), a metavar only where its words are choices. What cannot be given together
 // is said on both sides.
-#include "cli/help/tables.h"
+#include "cli/help/help.h"
 
 #include "base/version_number.h"
-#include "cli/cli.h"
-#include "cli/help/help.h"
 
 #include <string.h>
 
@@ -137,5 +135,4 @@ void tables_write(struct json_out *j) {
   json_end_array(j);
   json_put_text(j, "signals", help_signals);
   json_end_object(j);
-  json_newline(j);
 }

@@ -36,18 +36,8 @@ static const struct topic {
 
 enum { TOPICS = sizeof topics / sizeof *topics };
 
-static bool is_word_of(const char *list, const char *word) {
-  const size_t n = strlen(word);
-  for (const char *at = list; *at; at += strspn(at, " ")) {
-    const size_t length = strcspn(at, " ");
-    if (length == n && memcmp(at, word, n) == 0) return true;
-    at += length;
-  }
-  return false;
-}
-
 static bool means(const struct topic *topic, const char *word) {
-  return strcmp(topic->name, word) == 0 || is_word_of(topic->others, word);
+  return strcmp(topic->name, word) == 0 || cli_has_word(topic->others, span_str(word));
 }
 
 uint32_t topics_find(const char *const *words, uint32_t n_words) {

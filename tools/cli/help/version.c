@@ -4,35 +4,14 @@
 // one room that uses it, and liburing has no version in its header before 2.4. The system may have
 // replaced a shared library since: the words "built with" are meant. The engine is asked for as a
 // run would ask, so that a bug report shows what this machine gives.
-#include "cli/help/version.h"
+#include "cli/help/help.h"
+
 #include "base/version_number.h"
 #include "cli/help/licenses.h"
 #include "stream/run/engine.h"
 
 #include "kernels/kernels.h"
 #include "stream/io/io.h"
-
-#ifndef WEIR_DATE
-#error "WEIR_DATE is set by the build"
-#endif
-#ifndef WEIR_LIBCRYPTO
-#define WEIR_LIBCRYPTO "(unknown version)"
-#endif
-#ifndef WEIR_LIBURING
-#define WEIR_LIBURING "(unknown version)"
-#endif
-#ifndef WEIR_PROTOBUF_C
-#define WEIR_PROTOBUF_C "(unknown version)"
-#endif
-#ifndef WEIR_CJSON
-#define WEIR_CJSON "(unknown version)"
-#endif
-#ifndef WEIR_LIBYAML
-#define WEIR_LIBYAML "(unknown version)"
-#endif
-#ifndef WEIR_ZLIB
-#define WEIR_ZLIB "(unknown version)"
-#endif
 
 const char version_date[] = WEIR_DATE;
 

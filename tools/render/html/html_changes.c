@@ -32,12 +32,10 @@ static void put_step(struct html_out *o, const struct run_step *s) {
 static void put_steps(struct html_out *o, const struct run_passes *p) {
   uint32_t idle = 0;
   html_raw(o, "<h3>Steps</h3>\n<div class=\"scroll\"><table>\n<caption>Passes that changed "
-              "something, in the order in "
-              "which they ran</caption>\n<thead><tr><th scope=\"col\">Pass</th><th scope=\"col\" "
-              "class=\"number\">"
-              "Changed</th><th scope=\"col\" class=\"number\">Left unchanged</th><th scope=\"col\" "
-              "class=\"number\">"
-              "Held back</th><th scope=\"col\">How</th></tr></thead>\n<tbody>\n");
+              "something, in the order in which they ran</caption>\n<thead><tr><th "
+              "scope=\"col\">Pass</th><th scope=\"col\" class=\"number\">Changed</th><th "
+              "scope=\"col\" class=\"number\">Left unchanged</th><th scope=\"col\" "
+              "class=\"number\">Held back</th><th scope=\"col\">How</th></tr></thead>\n<tbody>\n");
   for (uint32_t i = 0; i < p->n_steps; i++) {
     if (p->n_steps > 1 && p->steps[i].converted == 0)
       idle++;
@@ -66,9 +64,8 @@ static void put_op(struct html_out *o, const struct census_op *op, uint64_t most
 static void put_ops_head(struct html_out *o, const char *caption) {
   html_put(o,
            "<div class=\"scroll\"><table class=\"ops\">\n<caption>%s</caption>\n<thead><tr><th "
-           "scope=\"col\">Operator</th>"
-           "<th scope=\"col\" class=\"number\">Before</th><th scope=\"col\" "
-           "class=\"number\">After</th><th scope=\"col\" "
+           "scope=\"col\">Operator</th><th scope=\"col\" class=\"number\">Before</th><th "
+           "scope=\"col\" class=\"number\">After</th><th scope=\"col\" "
            "class=\"number\">Change</th><th scope=\"col\"><span class=\"key before\">before</span> "
            "<span class=\"key after\">after</span></th></tr></thead>\n<tbody>\n",
            caption);
@@ -151,24 +148,21 @@ void html_types(struct html_out *o, const struct run_report *r) {
   const uint64_t most = max_u64(sums[0], sums[1]);
   if (most == 0) return;
   qsort(rows, n, sizeof *rows, by_bytes);
-  html_raw(o, "<section id=\"types\"><h2>Size by dtype</h2>\n<p>Bytes of all constants in the "
-              "model, inline or in data files. 4-bit codes are often stored as uint8, two in "
-              "each byte.</p>\n");
+  html_raw(
+      o, "<section id=\"types\"><h2>Size by dtype</h2>\n<p>Bytes of all constants in the model, "
+         "inline or in data files. 4-bit codes are often stored as uint8, two in each byte.</p>\n");
   put_stack(o, c, rows, n, CENSUS_BEFORE, most);
   put_stack(o, c, rows, n, CENSUS_AFTER, most);
-  html_raw(
-      o,
-      "<div class=\"scroll\"><table>\n<caption>Constants by dtype</caption>\n<thead><tr><th "
-      "scope=\"col\">Dtype</th>"
-      "<th scope=\"col\" class=\"number\">Before</th><th scope=\"col\" class=\"number\">After</th>"
-      "<th scope=\"col\" class=\"number\">Tensors before</th><th scope=\"col\" "
-      "class=\"number\">after</th></tr>"
-      "</thead>\n<tbody>\n");
+  html_raw(o,
+           "<div class=\"scroll\"><table>\n<caption>Constants by dtype</caption>\n<thead><tr><th "
+           "scope=\"col\">Dtype</th><th scope=\"col\" class=\"number\">Before</th><th "
+           "scope=\"col\" class=\"number\">After</th><th scope=\"col\" class=\"number\">Tensors "
+           "before</th><th scope=\"col\" class=\"number\">after</th></tr></thead>\n<tbody>\n");
   for (uint32_t i = 0; i < n; i++) {
     html_put(o,
              "<tr><th scope=\"row\"><svg class=\"swatch\" viewBox=\"0 0 10 10\" "
-             "aria-hidden=\"true\"><rect class=\"c%u\" "
-             "width=\"10\" height=\"10\" rx=\"2\"/></svg> %s</th>",
+             "aria-hidden=\"true\"><rect class=\"c%u\" width=\"10\" height=\"10\" rx=\"2\"/></svg> "
+             "%s</th>",
              i < COLOURS ? i : COLOURS - 1, dtype_name((enum dtype)(rows[i] - c->types)));
     html_put(o, "<td class=\"number\">%s</td>", quote_bytes(rows[i]->bytes[0]).s);
     html_put(o, "<td class=\"number\">%s</td>", quote_bytes(rows[i]->bytes[1]).s);

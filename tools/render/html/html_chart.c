@@ -3,7 +3,6 @@
 #include "render/html/html_chart.h"
 
 #include <math.h>
-#include <stdio.h>
 
 enum { WIDTH = 520, HEIGHT = 240, LEFT = 80, RIGHT = 10, TOP = 12, BOTTOM = 42, STRETCHES = 200 };
 
@@ -144,8 +143,7 @@ void html_lines(struct html_out *o, const struct html_lines *chart) {
   if (!find_range(&f)) return;
   html_put(o,
            "<figure><figcaption>%s</figcaption>\n<svg class=\"lines\" viewBox=\"0 0 %u %u\" "
-           "role=\"img\" "
-           "aria-label=\"%s\">\n",
+           "role=\"img\" aria-label=\"%s\">\n",
            chart->title, (unsigned)WIDTH, (unsigned)HEIGHT, chart->title);
   put_axes(o, &f);
   for (uint32_t k = 0; k < chart->n_series; k++)
@@ -154,11 +152,10 @@ void html_lines(struct html_out *o, const struct html_lines *chart) {
   bool usual = false;
   html_raw(o, "<ul class=\"legend\">");
   for (uint32_t k = 0; k < chart->n_series; k++) {
-    html_put(
-        o,
-        "<li><svg class=\"swatch\" viewBox=\"0 0 10 10\" aria-hidden=\"true\"><rect class=\"c%u\" "
-        "width=\"10\" height=\"10\" rx=\"2\"/></svg> %s</li>",
-        k, chart->series[k].name);
+    html_put(o,
+             "<li><svg class=\"swatch\" viewBox=\"0 0 10 10\" aria-hidden=\"true\"><rect "
+             "class=\"c%u\" width=\"10\" height=\"10\" rx=\"2\"/></svg> %s</li>",
+             k, chart->series[k].name);
     usual = usual || chart->series[k].usual > 0;
   }
   if (usual) html_raw(o, "<li class=\"note\">dashed: the usual value</li>");
@@ -168,9 +165,8 @@ void html_lines(struct html_out *o, const struct html_lines *chart) {
 void html_before_after(struct html_out *o, double before, double after) {
   html_put(o,
            "<svg class=\"bars\" viewBox=\"0 0 200 18\" preserveAspectRatio=\"none\" "
-           "aria-hidden=\"true\">"
-           "<rect class=\"before\" y=\"1\" height=\"7\" width=\"%.2f\"/>"
-           "<rect class=\"after\" y=\"10\" height=\"7\" width=\"%.2f\"/></svg>",
+           "aria-hidden=\"true\"><rect class=\"before\" y=\"1\" height=\"7\" width=\"%.2f\"/><rect "
+           "class=\"after\" y=\"10\" height=\"7\" width=\"%.2f\"/></svg>",
            200 * before, 200 * after);
 }
 

@@ -12,9 +12,8 @@ struct html_series {
 };
 
 enum { HTML_SERIES_MAX = 6 };
-enum {
-  HTML_DB_LEAST = 6
-}; // dB that the height of a chart stands for at least: a bit, below which nothing is of note
+// dB that the height of a chart stands for at least: a bit, below which nothing is of note.
+enum { HTML_DB_LEAST = 6 };
 
 struct html_lines {
   const char *title; // what it shows, for who cannot see it too

@@ -13,7 +13,7 @@ void html_flush(struct html_out *o) {
   o->n = 0;
 }
 
-void html_raw_span(struct html_out *o, struct span markup) {
+static void raw_span(struct html_out *o, struct span markup) {
   if (markup.n > sizeof o->buffer - o->n) html_flush(o);
   if (markup.n > sizeof o->buffer) {
     o->sink.put(o->sink.ctx, markup);
@@ -24,7 +24,7 @@ void html_raw_span(struct html_out *o, struct span markup) {
 }
 
 void html_raw(struct html_out *o, const char *markup) {
-  html_raw_span(o, span_str(markup));
+  raw_span(o, span_str(markup));
 }
 
 // ---- texts -------------------------------------------------------------------------------------
@@ -58,7 +58,7 @@ static size_t next_character(struct html_out *o, struct span rest, bool json) {
   const size_t used = utf8_length(rest, &c);
   const char *as = used == 1 ? (json ? json_entity : entity)(rest.at[0]) : NULL;
   if (used && !as && !utf8_steers_terminal(c)) {
-    html_raw_span(o, span_of(rest.at, used));
+    raw_span(o, span_of(rest.at, used));
     return used;
   }
   if (!as) {
@@ -165,7 +165,7 @@ void html_put(struct html_out *o, const char *markup, ...) {
   va_start(ap, markup);
   while (*markup) {
     const size_t plain = strcspn(markup, "%");
-    html_raw_span(o, span_of(markup, plain));
+    raw_span(o, span_of(markup, plain));
     markup += plain;
     if (!*markup) break;
     const size_t n = strcspn(markup + 1, "sudfg%") + 2;

@@ -23,7 +23,6 @@ void html_flush(struct html_out *o);
 
 // Markup: as it is.
 void html_raw(struct html_out *o, const char *markup);
-void html_raw_span(struct html_out *o, struct span markup);
 // A text, between tags or between the quotes of an attribute.
 void html_text(struct html_out *o, struct span text);
 // The same, between tags, where an arrow "->" stays on one line.

@@ -8,6 +8,7 @@
 #include "render/html/html_page.h"
 
 #include "cli/hints.h"
+#include "render/html/html_chart.h"
 #include "render/html/html_files.h"
 #include "render/html/html_parts.h"
 #include "render/html/html_table.h"
@@ -72,12 +73,8 @@ static void put_size(struct html_out *o, const struct run_report *r, struct aren
                                                       quote_bytes(r->cost.packed).s)
                                        : ""));
   const double longest = share > 1 ? share : 1;
-  html_put(o,
-           "<svg class=\"bars\" viewBox=\"0 0 200 18\" preserveAspectRatio=\"none\" "
-           "aria-hidden=\"true\">"
-           "<rect class=\"before\" y=\"1\" height=\"7\" width=\"%.2f\"/>"
-           "<rect class=\"after\" y=\"10\" height=\"7\" width=\"%.2f\"/></svg></dd></div>\n",
-           200 / longest, 200 * share / longest);
+  html_before_after(o, 1 / longest, share / longest);
+  html_raw(o, "</dd></div>\n");
 }
 
 static struct html_verdict status_of(const struct run_report *r) {

@@ -15,31 +15,18 @@ static bool is_text(enum html_form form) {
   return form == HTML_NAME || form == HTML_WORD || form == HTML_STATE;
 }
 
-enum { DIGITS_MAX = 64 };
-
-// Groups of three digits, from the right.
-static struct quoted grouped(const char *digits) {
+// In groups of three digits, from the right.
+struct quoted html_whole(uint64_t x) {
   struct quoted q;
+  char digits[24];
   size_t n = 0;
-  _Static_assert(DIGITS_MAX / 3 * 4 < sizeof q.s, "there is room for the commas");
-  for (size_t left = strlen(digits); left > 0; left--) {
-    q.s[n++] = *digits++;
+  const char *at = digits;
+  for (int left = snprintf(digits, sizeof digits, "%lu", x); left > 0; left--) {
+    q.s[n++] = *at++;
     if (left % 3 == 1 && left > 1) q.s[n++] = ',';
   }
   q.s[n] = 0;
   return q;
-}
-
-struct quoted html_whole(uint64_t x) {
-  char digits[DIGITS_MAX];
-  snprintf(digits, sizeof digits, "%llu", (unsigned long long)x);
-  return grouped(digits);
-}
-
-static struct quoted count_words(double x) {
-  char digits[DIGITS_MAX];
-  snprintf(digits, sizeof digits, "%.0f", x);
-  return grouped(digits);
 }
 
 struct quoted html_words(double x, enum html_form form) {
@@ -51,7 +38,7 @@ struct quoted html_words(double x, enum html_form form) {
   else if (form == HTML_BYTES)
     q = quote_bytes((uint64_t)x);
   else if (form == HTML_COUNT)
-    q = count_words(x);
+    q = html_whole((uint64_t)x);
   else if (form == HTML_ONE)
     snprintf(q.s, sizeof q.s, "%.1f", x);
   else if (form == HTML_SIX)

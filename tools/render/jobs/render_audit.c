@@ -131,8 +131,7 @@ static void put_place(struct json_out *j, const char *key, const struct audit_le
 void render_audit_json(const struct audit *a) {
   const struct audit_target *t = &a->target;
   const struct audit_result *r = &a->result;
-  struct json_out j = {.indent = 2};
-  report_json_begin(&j);
+  struct json_out j = report_json_open();
   json_put_text(&j, "manifest", t->manifest);
   json_put_text(&j, "subject", a->m.subject);
   json_put_text(&j, "signature", a->key ? t->signature : NULL);
@@ -165,7 +164,6 @@ void render_audit_json(const struct audit *a) {
     json_text(&j, a->files.unlisted[i]);
   json_end_array(&j);
   json_put_bool(&j, "digests_missing", a->lacks_digests);
-  json_end_object(&j);
   report_json_end(&j);
 }
 

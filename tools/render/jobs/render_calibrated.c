@@ -32,8 +32,7 @@ void render_calibrated(const struct calibrate *c, const char *out, double second
 
 void render_calibrated_json(const struct calibrate *c, const char *out, double seconds,
                             uint64_t made_bytes) {
-  struct json_out o = {.indent = 2};
-  report_json_begin(&o);
+  struct json_out o = report_json_open();
   json_put_uint(&o, "groups", c->n_groups);
   json_put_text(&o, "method", ranges_method_name(c->options.how.method));
   json_put_uint(&o, "nan_values", c->nans);
@@ -55,6 +54,5 @@ void render_calibrated_json(const struct calibrate *c, const char *out, double s
   json_put_double(&o, "seconds", seconds);
   json_put_uint(&o, "temporary_bytes", made_bytes);
   json_put_uint(&o, "values", c->ranges->n_values);
-  json_end_object(&o);
   report_json_end(&o);
 }

@@ -68,8 +68,7 @@ static void print_leftover(const struct leftover *l, const char *dir, struct are
 }
 
 void render_leftovers_json(const struct leftovers *c, const char *dir) {
-  struct json_out j = {.indent = 2};
-  report_json_begin(&j);
+  struct json_out j = report_json_open();
   json_put_text(&j, "folder", dir);
   json_put_array(&j, "found");
   for (size_t i = 0; i < c->n_rows; i++) {
@@ -94,7 +93,6 @@ void render_leftovers_json(const struct leftovers *c, const char *dir) {
     json_end_object(&j);
   }
   json_end_array(&j);
-  json_end_object(&j);
   report_json_end(&j);
 }
 

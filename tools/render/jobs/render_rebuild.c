@@ -49,8 +49,7 @@ void render_rebuild(const struct rebuild *r, bool quiet) {
 }
 
 void render_rebuild_json(const struct rebuild *r) {
-  struct json_out j = {.indent = 2};
-  report_json_begin(&j);
+  struct json_out j = report_json_open();
   json_put_text(&j, "manifest", r->target.manifest);
   json_put_text(&j, "subject", r->m.subject);
   json_put_text(&j, "source", r->source);
@@ -78,6 +77,5 @@ void render_rebuild_json(const struct rebuild *r) {
   for (size_t i = 0; i < r->n_reasons; i++)
     json_text(&j, r->reasons[i]);
   json_end_array(&j);
-  json_end_object(&j);
   report_json_end(&j);
 }

@@ -4,9 +4,9 @@
 
 #include "cli/report.h"
 #include "render/runs/render_passes.h"
+#include "render/runs/render_rank.h"
 #include "stream/sys/machine.h"
 
-#include <math.h>
 #include <stdio.h>
 
 enum { WORST_SHOWN = 10 };
@@ -20,15 +20,10 @@ static int max_int(int a, int b) {
 }
 
 static void print_row(const struct candidates_row *r, const char *name, const struct widths *w) {
-  char sqnr[32];
-  const double db = figures_sqnr_db(&r->x.figures);
-  if (isfinite(db))
-    snprintf(sqnr, sizeof sqnr, "%.2f", db);
-  else
-    snprintf(sqnr, sizeof sqnr, "%s", isnan(db) ? "nan" : "exact");
-  printf("%-*s  %-*s %7s  %.6f  %9.3g  %9.3g  %12lu\n", w->name, name, w->words, r->words, sqnr,
-         figures_cosine(&r->x.figures), r->x.figures.max_error, figures_rmse(&r->x.figures),
-         r->x.bytes);
+  char sqnr[16];
+  printf("%-*s  %-*s %7s  %.6f  %9.3g  %9.3g  %12lu\n", w->name, name, w->words, r->words,
+         render_rank_db(figures_sqnr_db(&r->x.figures), true, sqnr), figures_cosine(&r->x.figures),
+         r->x.figures.max_error, figures_rmse(&r->x.figures), r->x.bytes);
 }
 
 void render_candidates_text(struct candidates *c, bool every, bool quiet) {
@@ -143,8 +138,7 @@ static uint32_t put_weight(const struct candidates *c, struct json_out *j, uint3
 }
 
 void render_candidates_json(const struct candidates *c) {
-  struct json_out j = {.indent = 2};
-  report_json_begin(&j);
+  struct json_out j = report_json_open();
   json_put_array(&j, "not_measured");
   for (uint32_t i = 0; i < c->pj.found.n_sites; i++) {
     if (run_site_converted(&c->pj.found.sites[i])) continue;
@@ -167,6 +161,5 @@ void render_candidates_json(const struct candidates *c) {
     report_json_flush(&j);
   }
   json_end_array(&j);
-  json_end_object(&j);
   report_json_end(&j);
 }

@@ -4,7 +4,6 @@
 #include "render/models/render_diff.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 enum { LIST_SHOWN = 8, VALUE_SHOWN = 60 };

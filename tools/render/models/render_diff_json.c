@@ -2,8 +2,6 @@
 #include "cli/report.h"
 #include "render/models/render_diff.h"
 
-#include <stdio.h>
-
 static const char *const by_names[] = {
     [MATCHED_NAME] = "name",     [MATCHED_PLACE] = "place",
     [MATCHED_BYTES] = "bytes",   [MATCHED_TRANSPOSED] = "transposed",
@@ -18,21 +16,17 @@ static const char *const verdicts[] = {
 
 static void put_model(struct diffing *x, struct json_out *j, const char *key, uint32_t side) {
   const struct diffing_model *m = &x->side[side];
-  uint64_t nodes = 0, tensors = 0, bytes = 0;
-  for (uint32_t i = 0; i < m->model.n_nodes; i++)
-    nodes += !(m->model.nodes[i].flags & NODE_DEAD);
-  for (uint32_t i = 0; i < m->model.n_tensors; i++) {
-    tensors++;
+  uint64_t bytes = 0;
+  for (uint32_t i = 0; i < m->model.n_tensors; i++)
     bytes += m->model.tensors[i].bytes;
-  }
   json_put_object(j, key);
   json_put_uint(j, "bytes", m->bytes);
   json_put_uint(j, "files", sources_count(m->sources));
   json_put_bool(j, "missing_data", m->absent);
-  json_put_uint(j, "nodes", nodes);
+  json_put_uint(j, "nodes", render_diff_live_nodes(&m->model));
   json_put_text(j, "path", m->path);
   json_put_uint(j, "tensor_bytes", bytes);
-  json_put_uint(j, "tensors", tensors);
+  json_put_uint(j, "tensors", m->model.n_tensors);
   json_end_object(j);
 }
 
@@ -239,8 +233,7 @@ static void put_tensors(struct diffing *x, struct json_out *j) {
 }
 
 void render_diff_json(struct diffing *x) {
-  struct json_out j = {.indent = 2};
-  report_json_begin(&j);
+  struct json_out j = report_json_open();
   json_put_text(&j, "other", x->side[1].path);
   json_put_bool(&j, "equal", render_diff_equal(x));
   json_put_text(&j, "weights", x->weights_word);
@@ -250,6 +243,5 @@ void render_diff_json(struct diffing *x) {
   put_ops(x, &j);
   put_nodes(x, &j);
   put_tensors(x, &j);
-  json_end_object(&j);
   report_json_end(&j);
 }

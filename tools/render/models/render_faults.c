@@ -7,6 +7,7 @@
 
 #include "cli/hints.h"
 #include "cli/report.h"
+#include "render/models/render_model_folder.h"
 
 #include <stdio.h>
 
@@ -45,16 +46,21 @@ void render_fault(void *ctx, const struct model_check_fault *fault) {
   if (apart) printf("hint: %s\n", hint.s);
 }
 
-void render_faults_counts_json(struct render_faults *r, const uint64_t count[FAULT_ERROR + 1]) {
-  json_end_array(&r->j);
-  json_put_uint(&r->j, "errors", count[FAULT_ERROR]);
-  json_put_uint(&r->j, "warnings", count[FAULT_WARNING]);
-  json_put_uint(&r->j, "notes", count[FAULT_NOTE]);
-}
-
-void render_faults_counts(const char *path, const uint64_t count[FAULT_ERROR + 1]) {
+void render_faults_end(struct render_faults *r, const char *path,
+                       const uint64_t count[FAULT_ERROR + 1], const struct model_folder *folder) {
   const uint64_t errors = count[FAULT_ERROR], warnings = count[FAULT_WARNING],
                  notes = count[FAULT_NOTE];
+  if (r->json) {
+    json_end_array(&r->j);
+    json_put_uint(&r->j, "errors", errors);
+    json_put_uint(&r->j, "warnings", warnings);
+    json_put_uint(&r->j, "notes", notes);
+    if (folder) render_model_folder_json(folder, &r->j);
+    report_json_end(&r->j);
+    return;
+  }
+  if (folder) render_model_folder(folder);
+  if (folder) putchar('\n');
   printf("%s: %lu error%s, %lu warning%s, %lu note%s\n", quote_str(path).s, errors, plural(errors),
          warnings, plural(warnings), notes, plural(notes));
 }

@@ -4,6 +4,7 @@
 
 #include "check/model/model_check.h"
 #include "json/json.h"
+#include "stream/load/model_folder.h"
 
 struct render_faults {
   bool json;
@@ -15,9 +16,9 @@ struct render_faults {
 void render_faults_begin(struct render_faults *r, bool json);
 // For model_check.tell; ctx is the render_faults.
 void render_fault(void *ctx, const struct model_check_fault *fault);
-// Members of the document: faults are all there. Its caller ends it.
-void render_faults_counts_json(struct render_faults *r, const uint64_t count[FAULT_ERROR + 1]);
-// The last line: of the model or folder at this path.
-void render_faults_counts(const char *path, const uint64_t count[FAULT_ERROR + 1]);
+// Counts of the faults, which are all there: members of the document, and its end; or the last line, of the model or folder
+// at this path. Before it comes what is said of the folder; NULL: it is a model.
+void render_faults_end(struct render_faults *r, const char *path,
+                       const uint64_t count[FAULT_ERROR + 1], const struct model_folder *folder);
 
 #endif

@@ -36,10 +36,6 @@ static void put_files(struct json_out *j, const struct inspect *in) {
   json_end_array(j);
 }
 
-static void put_packed(struct json_out *j, const struct inspect *in) {
-  json_put_known(j, "gzip_bytes", in->packed > 0, in->packed);
-}
-
 static void put_versions(struct json_out *j, const struct inspect *in) {
   const struct model *m = in->m;
   json_put_int(j, "ir_version", m->ir_version);
@@ -180,10 +176,9 @@ static void put_graphs(struct json_out *j, const struct model *m, bool tree) {
 
 void render_inspect_json(struct inspect *in, const struct inspect_lists *lists) {
   const bool tensors = lists->tensors, tree = lists->tree;
-  struct json_out j = {.indent = 2};
-  report_json_begin(&j);
+  struct json_out j = report_json_open();
   put_files(&j, in);
-  put_packed(&j, in);
+  json_put_known(&j, "gzip_bytes", in->packed > 0, in->packed);
   put_versions(&j, in);
   const struct model *m = in->m;
   struct model_graph none = {0};
@@ -260,6 +255,5 @@ void render_inspect_json(struct inspect *in, const struct inspect_lists *lists) 
   }
   if (tensors) json_end_array(&j);
   if (lists->shapes) render_inspect_shapes(m, lists->elements, &j);
-  json_end_object(&j);
   report_json_end(&j);
 }

@@ -5,8 +5,8 @@
 #include "json/json.h"
 #include "stream/load/model_folder.h"
 
-void render_model_folder(const struct model_folder *b); // lines for people
-void render_model_folder_json(const struct model_folder *b,
-                              struct json_out *j); // the member "folder"
+// Lines for people; the member "folder".
+void render_model_folder(const struct model_folder *b);
+void render_model_folder_json(const struct model_folder *b, struct json_out *j);
 
 #endif

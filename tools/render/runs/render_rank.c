@@ -13,7 +13,7 @@ const char *render_rank_by(const struct rank_row *row) {
   return words[row->by];
 }
 
-static const char *words(double db, bool known, char out[16]) {
+const char *render_rank_db(double db, bool known, char out[16]) {
   if (!known)
     snprintf(out, 16, "-");
   else if (isnan(db))
@@ -32,9 +32,9 @@ void render_rank_text(const struct rank *k) {
   for (uint32_t i = 0; i < k->n_rows && report_stdout_alive(); i++) {
     const struct rank_row *row = &k->rows[i];
     any = any || row->by == RANK_WEIGHT;
-    printf("%7s  %7s  %10s  %-8s  %s\n", words(row->db, true, all),
-           words(row->weight_db, true, weight),
-           words(row->activation_db, row->has_step, activation), render_rank_by(row),
+    printf("%7s  %7s  %10s  %-8s  %s\n", render_rank_db(row->db, true, all),
+           render_rank_db(row->weight_db, true, weight),
+           render_rank_db(row->activation_db, row->has_step, activation), render_rank_by(row),
            quote_str(k->products[row->product].name).s);
   }
   if (any)
@@ -43,18 +43,14 @@ void render_rank_text(const struct rank *k) {
         "their activations, which 'weir calibrate --statistics gram' writes");
 }
 
-static void put_db(struct json_out *j, const char *name, double db, bool known) {
-  json_key(j, name);
-  if (known)
-    json_double(j, db);
-  else
-    json_null(j);
-}
-
 static void write_row(const struct rank *k, const struct rank_row *row, struct json_out *j) {
   const struct rank_product *p = &k->products[row->product];
   json_object(j);
-  put_db(j, "activation_sqnr_db", row->activation_db, row->has_step);
+  json_key(j, "activation_sqnr_db");
+  if (row->has_step)
+    json_double(j, row->activation_db);
+  else
+    json_null(j);
   json_put_text(j, "by", render_rank_by(row));
   json_put_double(j, "error", row->found.error);
   json_put_text(j, "node_name", p->name);

@@ -1,8 +1,0 @@
-// weir infer: types and shapes as value_info. The pass does the work (src/passes/shapes), and its options are
-// the command's.
-#include "cli/commands.h"
-#include "request/pass_command.h"
-
-int cmd_infer(const struct cli_args *args, struct err *err) {
-  return pass_command_flags(args, err);
-}

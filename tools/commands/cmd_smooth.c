@@ -1,7 +1,0 @@
-// weir smooth: SmoothQuant. The pass does the work, and its options are the command's.
-#include "cli/commands.h"
-#include "request/pass_command.h"
-
-int cmd_smooth(const struct cli_args *args, struct err *err) {
-  return pass_command_flags(args, err);
-}
