@@ -1,5 +1,4 @@
-// The commands as functions, one for each row of commands.def, each in its file cmd_<stem>.c; those that are a pass and no
-// more in cmd_pass.c.
+// The commands as functions, one for each row of commands.def, each in its file cmd_<stem>.c.
 #ifndef WEIR_COMMANDS_H
 #define WEIR_COMMANDS_H
 

@@ -1,6 +1,6 @@
 // weir cast: weights stored, or graphs computed, in another floating type.
 //
-// What is asked here is only that a type is named: there is no default for it. All else is as in cmd_pass.c.
+// What is asked here is only that a type is named: there is no default for it. All else is that of every command with passes (pass_edits.h).
 #include "cli/commands.h"
 #include "request/pass_command.h"
 

@@ -1,6 +1,6 @@
 // weir quantize: weights of MatMul and Gemm in blocks of 2 to 8 bits.
 //
-// With --opset the pass `opset` runs before it. All else is as in cmd_pass.c.
+// With --opset the pass `opset` runs before it. All else is that of every command with passes (pass_edits.h).
 #include "cli/commands.h"
 #include "cli/report.h"
 #include "passes/nbits/matmulnbits.h"

@@ -1,0 +1,7 @@
+// weir requantize: a quantized model in another form. The pass of that name does the work.
+#include "cli/commands.h"
+#include "request/pass_command.h"
+
+int cmd_requantize(const struct cli_args *args, struct err *err) {
+  return pass_command_flags(args, err);
+}
