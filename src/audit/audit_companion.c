@@ -128,7 +128,6 @@ static void read_lines(struct companion_reader *c) {
   struct digest *sha = digest_new();
   uint8_t is[DIGEST_BYTES];
   int got;
-  digest_start(sha);
   while ((got = next_line(c, sha, &line)) > 0) {
     struct err malformed = {0};
     if (c->why[0]) continue;
@@ -139,8 +138,7 @@ static void read_lines(struct companion_reader *c) {
       useless(c, "is not JSON");
     json_free(v);
   }
-  digest_end(sha, is);
-  digest_free(sha);
+  digest_finish(sha, is);
   if (got < 0 || ferror(c->file) || memcmp(is, c->manifest->tensors_sha256, DIGEST_BYTES) != 0)
     snprintf(c->why, sizeof c->why, "its SHA-256 is not the one in the manifest");
 }
@@ -195,7 +193,6 @@ static bool piece_agrees(const struct companion_reader *c, int fd, uint64_t off,
                          const uint8_t want[DIGEST_BYTES]) {
   uint8_t is[DIGEST_BYTES];
   struct digest *sha = digest_new();
-  digest_start(sha);
   uint64_t at = 0;
   while (at < len && !*c->stop) {
     const ssize_t got = pread(fd, c->buf, (size_t)min_u64(READ_BYTES, len - at), (off_t)(off + at));
@@ -204,8 +201,7 @@ static bool piece_agrees(const struct companion_reader *c, int fd, uint64_t off,
     digest_add(sha, c->buf, (size_t)got);
     at += (uint64_t)got;
   }
-  digest_end(sha, is);
-  digest_free(sha);
+  digest_finish(sha, is);
   return at == len && memcmp(is, want, DIGEST_BYTES) == 0;
 }
 

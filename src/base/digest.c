@@ -26,6 +26,7 @@ struct digest *digest_new(void) {
   errno = 0; // must asks it
   EVP_MD_CTX *c = EVP_MD_CTX_new();
   must(c != NULL);
+  digest_start((struct digest *)c);
   return (struct digest *)c;
 }
 
@@ -43,6 +44,11 @@ void digest_add(struct digest *d, const void *bytes, size_t n) {
 
 void digest_end(struct digest *d, uint8_t out[DIGEST_BYTES]) {
   must(EVP_DigestFinal_ex(context(d), out, NULL));
+}
+
+void digest_finish(struct digest *d, uint8_t out[DIGEST_BYTES]) {
+  digest_end(d, out);
+  digest_free(d);
 }
 
 void digest_so_far(const struct digest *d, uint8_t out[DIGEST_BYTES]) {

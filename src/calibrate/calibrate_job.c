@@ -362,10 +362,8 @@ static int begin_placing(struct calibrate_job *j, struct err *err) {
   }
   if (j->cache) {
     struct digest *sha = digest_new();
-    digest_start(sha);
     (void)ranges_write_cache(&j->ranges, hash, sha);
-    digest_end(sha, sums + n);
-    digest_free(sha);
+    digest_finish(sha, sums + n);
     n += DIGEST_BYTES;
   }
   if (fs_put_file(j->c.kept, PLACING, span_of(sums, n), err) ||

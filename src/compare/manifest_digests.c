@@ -86,7 +86,6 @@ static const char *read_lines(struct reading *r, FILE *file) {
   uint8_t is[DIGEST_BYTES];
   const char *why = NULL;
   int ch = 0;
-  digest_start(sha);
   while (ch != EOF && !why) {
     size_t n = 0;
     while ((ch = again_getc(file)) != EOF && ch != '\n' && n < LINE_MAX_BYTES) {
@@ -105,8 +104,7 @@ static const char *read_lines(struct reading *r, FILE *file) {
       why = "a line is not JSON";
     json_free(v);
   }
-  digest_end(sha, is);
-  digest_free(sha);
+  digest_finish(sha, is);
   if (!why && memcmp(is, r->manifest.tensors_sha256, DIGEST_BYTES) != 0)
     why = "its SHA-256 is not the one in the manifest";
   return why;

@@ -131,7 +131,6 @@ int execution_begin_edits(struct execution *exec, const char *command, const cha
   exec->records.command = command;
   exec->records.options = options;
   exec->records.log_digest = digest_new();
-  digest_start(exec->records.log_digest);
   if (execution_check_data_file(exec, err) || execution_check_files(exec, err) ||
       open_records(exec, err))
     return -1;

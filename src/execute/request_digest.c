@@ -65,11 +65,9 @@ const char *request_digest(const struct pipeline *pipeline, const char *edits, c
   uint8_t sha256[DIGEST_BYTES];
   char *hex = arena_alloc(a, DIGEST_HEX);
   struct digest *d = digest_new();
-  digest_start(d);
   const bool known =
       (!pipeline || add_pipeline(d, pipeline)) && add_path(d, edits) && add_arrays(d, arrays);
-  digest_end(d, sha256);
-  digest_free(d);
+  digest_finish(d, sha256);
   hex_encode(sha256, DIGEST_BYTES, hex);
   return known ? hex : NULL;
 }

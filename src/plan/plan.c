@@ -331,7 +331,6 @@ static void fresh_names(struct placement *x, struct plan *p, const struct model 
   struct digest *d = digest_new();
   uint8_t sum[DIGEST_BYTES];
   char hex[DIGEST_HEX], piece[9] = {0};
-  digest_start(d);
   digest_add(d, m->meta_sha256, DIGEST_BYTES);
   if (layout->split) digest_add(d, &layout->split, sizeof layout->split);
   if (layout->each) digest_add(d, "each", 4);
@@ -343,8 +342,7 @@ static void fresh_names(struct placement *x, struct plan *p, const struct model 
                      s.kind == SEGMENT_RECIPE ? p->numbers[s.ref] : s.ref, s.kind);
     digest_add(d, line, (size_t)n);
   }
-  digest_end(d, sum);
-  digest_free(d);
+  digest_finish(d, sum);
   for (;;) {
     hex_encode(sum, sizeof sum, hex);
     for (size_t at = 0; at + 8 < DIGEST_HEX; at += 8) {

@@ -110,7 +110,6 @@ static void write_tensor(struct writing *w, const struct plan_tensor *t) {
 int plan_file_write(struct plan *p, int (*sink)(void *ctx, struct span text), void *ctx,
                     struct err *err) {
   struct writing w = {.sink = sink, .ctx = ctx, .digest = digest_new()};
-  digest_start(w.digest);
   write_head(&w, p);
   begin_list(&w, "sources", "");
   for (uint32_t i = 0; i < p->n_sources; i++)
@@ -145,8 +144,7 @@ int plan_file_write(struct plan *p, int (*sink)(void *ctx, struct span text), vo
     put_element(&w, i + 1 == p->n_tensors);
   }
   put_text(&w, "]}\n");
-  digest_end(w.digest, p->id);
-  digest_free(w.digest);
+  digest_finish(w.digest, p->id);
   json_done(&w.line);
   return w.failed ? err_set(err, ERR_IO, "the plan could not be written") : 0;
 }
@@ -154,15 +152,13 @@ int plan_file_write(struct plan *p, int (*sink)(void *ctx, struct span text), vo
 int plan_file_write_small(const struct plan *p, int (*sink)(void *ctx, struct span text), void *ctx,
                           uint8_t sha256[DIGEST_BYTES], struct err *err) {
   struct writing w = {.sink = sink, .ctx = ctx, .digest = digest_new()};
-  digest_start(w.digest);
   begin_list(&w, "small", "{");
   for (uint32_t i = 0; i < p->n_small; i++) {
     write_tensor(&w, &p->small[i]);
     put_element(&w, i + 1 == p->n_small);
   }
   put_text(&w, "]}\n");
-  digest_end(w.digest, sha256);
-  digest_free(w.digest);
+  digest_finish(w.digest, sha256);
   json_done(&w.line);
   return w.failed ? err_set(err, ERR_IO, "the list of small tensors could not be written") : 0;
 }

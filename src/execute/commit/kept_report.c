@@ -83,16 +83,14 @@ int kept_report_put_page(const struct staging *st, const struct kept_page *page,
   if (!page->write) return remove_if_there(st, STAGING_PAGE, err);
   if (companion_open(&to.file, st->folder, STAGING_PAGE, err)) return -1;
   to.sum = digest_new();
-  digest_start(to.sum);
   page->write(page->ctx, (struct span_sink){put_piece, &to});
-  digest_end(to.sum, sum);
+  digest_finish(to.sum, sum);
   const struct check check = check_for(sum);
   int rc = to.err.kind == ERR_NONE ? 0 : -1;
   if (rc) *err = to.err;
   if (rc == 0) rc = companion_add(to.file, span_of(check.line, check.n), err);
   if (rc == 0) rc = companion_end(to.file, err);
   companion_close(to.file);
-  digest_free(to.sum);
   return rc;
 }
 

@@ -73,11 +73,9 @@ static struct shard_row *sorted_shards(const struct plan *p, struct arena *a, ui
 static void digest_root(const uint8_t (*units)[DIGEST_BYTES], const struct shard_row *rows,
                         uint32_t n, uint8_t root[DIGEST_BYTES]) {
   struct digest *d = digest_new();
-  digest_start(d);
   for (uint32_t i = 0; i < n; i++)
     digest_add(d, units[rows[i].unit], DIGEST_BYTES);
-  digest_end(d, root);
-  digest_free(d);
+  digest_finish(d, root);
 }
 
 void manifest_root(const struct plan *p, const uint8_t (*units)[DIGEST_BYTES],
@@ -344,11 +342,9 @@ static int take_document(struct reading *r, const struct json_value *doc) {
     return no_manifest(r, "its subject has no name or no SHA-256");
   m->subject = arena_string(&m->arena, name);
   struct digest *d = digest_new();
-  digest_start(d);
   for (uint32_t i = 0; i < m->n_shards; i++)
     digest_add(d, m->shards[i].digest, DIGEST_BYTES);
-  digest_end(d, root);
-  digest_free(d);
+  digest_finish(d, root);
   if (memcmp(root, stated, DIGEST_BYTES) == 0) return 0;
   char is[DIGEST_HEX];
   hex_encode(root, DIGEST_BYTES, is);

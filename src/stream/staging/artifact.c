@@ -31,7 +31,6 @@ static void add_text(struct digest *d, const void *at, size_t n) {
 
 void artifact_request_id(const struct artifact_request *q, uint8_t id[DIGEST_BYTES]) {
   struct digest *d = digest_new();
-  digest_start(d);
   add_text(d, q->meta_sha256, DIGEST_BYTES);
   // The first file is the .onnx itself: what matters of it is in meta_sha256, and its name does
   // not.
@@ -43,8 +42,7 @@ void artifact_request_id(const struct artifact_request *q, uint8_t id[DIGEST_BYT
   }
   add_text(d, q->stage, strlen(q->stage));
   add_text(d, q->options.at, q->options.n);
-  digest_end(d, id);
-  digest_free(d);
+  digest_finish(d, id);
 }
 
 void artifact_begin(struct json_out *j, const struct artifact_request *q,
