@@ -25,11 +25,7 @@ void model_free(struct model *m) {
 #include "model/model_tables.def"
 #undef MODEL_TABLE
   if (m->memory) {
-    TABLE_FREE(m->memory, shortcuts);
-    TABLE_FREE(m->memory, seen);
-    TABLE_FREE(m->memory, opset_slots);
-    TABLE_FREE(m->memory, listed);
-    TABLE_FREE(m->memory, listings);
+    TABLES_FREE(m->memory, shortcuts, seen, opset_slots, listed, listings);
   }
   arena_free(&m->arena);
   memset(m, 0, sizeof *m);

@@ -34,14 +34,7 @@ const uint32_t *plan_recipes(const struct plan *p, uint32_t *n) {
 
 void plan_free(struct plan *p) {
   if (p->owns_recipes) recipes_free(p->recipes);
-  TABLE_FREE(p, used);
-  TABLE_FREE(p, numbers);
-  TABLE_FREE(p, sources);
-  TABLE_FREE(p, outputs);
-  TABLE_FREE(p, segments);
-  TABLE_FREE(p, literals);
-  TABLE_FREE(p, tensors);
-  TABLE_FREE(p, small);
+  TABLES_FREE(p, used, numbers, sources, outputs, segments, literals, tensors, small);
   arena_free(&p->arena);
   *p = (struct plan){0};
 }

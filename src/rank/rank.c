@@ -20,8 +20,7 @@
 #include <stdlib.h>
 
 void rank_done(struct rank *k) {
-  TABLE_FREE(k, products);
-  TABLE_FREE(k, rows);
+  TABLES_FREE(k, products, rows);
   arena_free(&k->arena);
 }
 

@@ -304,8 +304,7 @@ void rebuild_start(struct rebuild *r, struct observer *o) {
 void rebuild_free(struct rebuild *r) {
   pass_edits_free(&r->pj);
   user_rules_done(&r->own);
-  TABLE_FREE(r, found);
-  TABLE_FREE(r, reasons);
+  TABLES_FREE(r, found, reasons);
   recalibrate_end(&r->again);
   sign_key_free(r->key);
   manifest_free(&r->m);

@@ -18,11 +18,7 @@ void pass_edits_init(struct pass_edits *pj, struct observer *observer,
 }
 
 void pass_edits_free(struct pass_edits *pj) {
-  TABLE_FREE(&pj->found, steps);
-  TABLE_FREE(&pj->found, sites);
-  TABLE_FREE(&pj->found, warnings);
-  TABLE_FREE(&pj->found, waiting);
-  TABLE_FREE(&pj->found, ranges);
+  TABLES_FREE(&pj->found, steps, sites, warnings, waiting, ranges);
   TABLE_FREE(pj, left);
   rank_done(&pj->rank);
   pipeline_free(&pj->pipeline);

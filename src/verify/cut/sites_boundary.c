@@ -72,16 +72,13 @@ struct sites_boundary *sites_boundary_new(struct sites_cut *c) {
 }
 
 void sites_boundary_free(struct sites_boundary *b) {
-  TABLE_FREE(b, before);
-  TABLE_FREE(b, after);
+  TABLES_FREE(b, before, after, pairs, way);
   TABLE_FREE(&b->constants[BEFORE], list);
   TABLE_FREE(&b->constants[AFTER], list);
   TABLE_FREE(&b->nodes[BEFORE], list);
   TABLE_FREE(&b->nodes[AFTER], list);
-  TABLE_FREE(b, pairs);
   TABLE_FREE(&b->alone[BEFORE], list);
   TABLE_FREE(&b->alone[AFTER], list);
-  TABLE_FREE(b, way);
   struct arena scratch = b->scratch; // *b lies in it
   arena_free(&scratch);
 }

@@ -225,8 +225,7 @@ void samples_close(struct samples *s) {
   let_go(s);
   for (uint32_t i = 0; i < s->list.n_raws; i++)
     if (s->list.raws[i].fd >= 0) close(s->list.raws[i].fd);
-  TABLE_FREE(&s->list, items);
-  TABLE_FREE(&s->list, raws);
+  TABLES_FREE(&s->list, items, raws);
   arena_free(&s->sample);
   struct arena arena = s->arena; // it holds *s
   arena_free(&arena);
