@@ -105,6 +105,15 @@ bool model_small_value(const struct model *m, uint32_t tensor, struct span *out)
 
 // ---- attributes --------------------------------------------------------------------------------
 
+bool model_has_bodies(const struct model *m, uint32_t node) {
+  const struct model_node *n = &m->nodes[node];
+  for (uint32_t i = 0; i < n->n_attrs; i++) {
+    const struct model_attr *a = &m->attrs[n->attrs + i];
+    if (!(a->flags & ATTR_DEAD) && (a->type == ATTR_GRAPH || a->type == ATTR_GRAPHS)) return true;
+  }
+  return false;
+}
+
 const struct model_attr *model_attr_named(const struct model *m, uint32_t node, const char *name) {
   const struct model_node *n = &m->nodes[node];
   const struct span wanted = span_str(name);

@@ -282,7 +282,7 @@ static bool is_of_constants(struct sites_boundary *b, int side, uint32_t value) 
     const uint32_t at = b->way[--b->n_way];
     const struct model_value *v = &c->m[side]->values[at];
     if (sites_constant(c, side, at, &found)) continue;
-    if (v->kind != VALUE_NODE_OUTPUT || sites_has_bodies(c->m[side], v->def)) return false;
+    if (v->kind != VALUE_NODE_OUTPUT || model_has_bodies(c->m[side], v->def)) return false;
     if (b->walked[v->def] == b->walk) continue;
     if (++steps > AROUND_MOST) return false;
     b->walked[v->def] = b->walk;
@@ -302,7 +302,7 @@ static enum addable addable(struct sites_boundary *b, int side, uint32_t value, 
   if (m->nodes[*node].graph != b->draft->graph && !is_of_constants(b, side, value))
     return ADD_NEVER;
   if (shape_elsewhere(b, m, *node)) return ADD_NEVER;
-  return sites_has_bodies(m, *node) ? ADD_NOT : ADD;
+  return model_has_bodies(m, *node) ? ADD_NOT : ADD;
 }
 
 static void add_node(struct sites_boundary *b, int side, uint32_t node) {
