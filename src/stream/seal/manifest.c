@@ -198,18 +198,14 @@ static int no_manifest(const struct reading *r, const char *why) {
                  quote_str(r->shown).s, why);
 }
 
-static bool text_is(const struct json_value *doc, const char *key, const char *is) {
-  struct span s;
-  return json_as_string(json_get(doc, key), &s) && span_is(s, is);
-}
-
 static int check_form(const struct reading *r, const struct json_value *doc) {
   const struct json_value *predicate = json_get(doc, "predicate");
   const struct json_value *how = json_get(predicate, "serialization");
-  if (!text_is(doc, "_type", MANIFEST_STATEMENT_TYPE) ||
-      !text_is(doc, "predicateType", MANIFEST_PREDICATE_TYPE))
+  if (!json_is_text(json_get(doc, "_type"), MANIFEST_STATEMENT_TYPE) ||
+      !json_is_text(json_get(doc, "predicateType"), MANIFEST_PREDICATE_TYPE))
     return no_manifest(r, "it is not an in-toto statement about a model");
-  if (!text_is(how, "method", "shards") || !text_is(how, "hash_type", "sha256"))
+  if (!json_is_text(json_get(how, "method"), "shards") ||
+      !json_is_text(json_get(how, "hash_type"), "sha256"))
     return no_manifest(r, "its method is not SHA-256 over shards");
   if (!json_is_object(json_get(predicate, "x_weir")) ||
       !json_is_array(json_get(predicate, "resources")) || json_count(json_get(doc, "subject")) != 1)
@@ -270,7 +266,7 @@ static int take_resource(const struct reading *r, const struct json_value *row) 
   if (!json_as_string(json_get(row, "digest"), &hex) ||
       !hex_decode(hex, shard->digest, DIGEST_BYTES))
     return no_manifest(r, "a resource's digest is not 64 hexadecimal digits");
-  if (!text_is(row, "algorithm", r->algorithm))
+  if (!json_is_text(json_get(row, "algorithm"), r->algorithm))
     return no_manifest(r, "a resource's algorithm is not SHA-256 over shards of its shard_size");
   if (!take_file(m, name, start) || m->sizes[m->n_files - 1] != start)
     return no_manifest(r, "its resources are out of order, have a gap, or are not base names");
@@ -305,8 +301,7 @@ static int take_resources(struct reading *r, const struct json_value *predicate)
 // One model is what all of it is about, and it is the one that was asked for.
 static int check_model(const struct reading *r, const char *wanted) {
   const struct manifest *m = r->m;
-  struct span output;
-  if (!json_as_string(json_get(m->x_weir, "output"), &output) || !span_is(output, m->subject))
+  if (!json_is_text(json_get(m->x_weir, "output"), m->subject))
     return no_manifest(r, "its subject and its x_weir.output are different models");
   if (wanted && strcmp(m->subject, wanted) != 0) {
     err_fill(r->err, ERR_MODEL, "the manifest '%s' is for '%s'", quote_path(r->shown).s,
@@ -314,7 +309,7 @@ static int check_model(const struct reading *r, const char *wanted) {
     return err_hint(r->err, "a manifest is valid only for the model that it names, not for a copy "
                             "under another name");
   }
-  if (manifest_file_named(m, output) == NO_ID)
+  if (manifest_file_named(m, span_str(m->subject)) == NO_ID)
     return no_manifest(r, "its model is not among its resources");
   return 0;
 }
