@@ -16,11 +16,10 @@
 #include "stream/sys/machine.h"
 
 int execution_load(struct execution *exec, struct err *err) {
-  const struct sources_options options = {.allow_links = exec->request->allow_links};
   const struct load_options load = {.warnings = &exec->flaws};
-  if (sources_open(&exec->sources, exec->in_path, &options, err)) return -1;
-  const int rc = load_model(&exec->model, exec->sources, &load, err);
-  if (rc) (void)unfinished_explains(exec->in_path, err);
+  const int rc = load_model_at(&exec->model, &exec->sources, exec->in_path,
+                               exec->request->allow_links, &load, err);
+  if (rc && exec->sources) (void)unfinished_explains(exec->in_path, err);
   return rc;
 }
 

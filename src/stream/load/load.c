@@ -439,3 +439,9 @@ int load_model(struct model *m, struct sources *s, const struct load_options *op
   if (warnings) *warnings = found.warnings;
   return checked;
 }
+
+int load_model_at(struct model *m, struct sources **s, const char *path, bool allow_links,
+                  const struct load_options *options, struct err *err) {
+  const struct sources_options opening = {.allow_links = allow_links};
+  return sources_open(s, path, &opening, err) ? -1 : load_model(m, *s, options, err);
+}

@@ -37,6 +37,9 @@ struct load_options {
 // structure (check.h) is checked last.
 int load_model(struct model *m, struct sources *s, const struct load_options *options,
                struct err *err);
+// Opens the .onnx as well. *s is to be closed after a failure too; NULL: it could not be opened.
+int load_model_at(struct model *m, struct sources **s, const char *path, bool allow_links,
+                  const struct load_options *options, struct err *err);
 
 // What a file of the sources seems to be that is not what it should be: "is a web page", and what the
 // user can do about it (or NULL). For a data file fewer things are known than for a model. what is
