@@ -62,3 +62,13 @@ void digest_so_far(const struct digest *d, uint8_t out[DIGEST_BYTES]) {
 void digest_of(const void *bytes, size_t n, uint8_t out[DIGEST_BYTES]) {
   must(EVP_Digest(bytes, n, out, NULL, EVP_sha256(), NULL));
 }
+
+struct digest_hex digest_hex(const uint8_t sum[DIGEST_BYTES]) {
+  struct digest_hex hex;
+  hex_encode(sum, DIGEST_BYTES, hex.s);
+  return hex;
+}
+
+const char *digest_hex_in(struct arena *a, const uint8_t sum[DIGEST_BYTES]) {
+  return arena_string(a, span_str(digest_hex(sum).s));
+}

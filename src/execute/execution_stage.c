@@ -293,11 +293,8 @@ int execution_stage_replay(void *ctx, const struct edit_artifact *a, struct err 
                     "cannot tell whether these are the weights that it measured");
     return 0;
   }
-  char is[DIGEST_HEX], was[DIGEST_HEX];
-  hex_encode(stage->found.sha256, DIGEST_BYTES, is);
-  hex_encode(a->sha256, DIGEST_BYTES, was);
   err_set(err, ERR_INPUT, "the weights are not those that were %s: %s them again gives %s, not %s",
-          row->done, row->doing, is, was);
+          row->done, row->doing, digest_hex(stage->found.sha256).s, digest_hex(a->sha256).s);
   return err_hint(err, "the edits in this log depend on the weights they were made from: make a "
                        "new log from this source");
 }

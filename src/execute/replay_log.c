@@ -41,11 +41,10 @@ static int next_line(struct replay_log *in, struct span *line, struct err *err) 
 int replay_log_check_source(const struct replay_log *in, const struct execution *exec,
                             struct err *err) {
   const struct edit_log_info *head = &in->head;
-  char have[DIGEST_HEX];
-  hex_encode(exec->model.meta_sha256, DIGEST_BYTES, have);
-  if (span_is(head->meta_sha256, have)) return 0;
+  const struct digest_hex have = digest_hex(exec->model.meta_sha256);
+  if (span_is(head->meta_sha256, have.s)) return 0;
   err_set(err, ERR_INPUT, "the log was made from a model other than '%s' (meta_sha256 %s, not %s)",
-          quote_str(exec->in_path).s, have, quote(head->meta_sha256).s);
+          quote_str(exec->in_path).s, have.s, quote(head->meta_sha256).s);
   return err_hint(err, "it was made from a file named '%s'", quote(head->source_name).s);
 }
 

@@ -74,11 +74,11 @@ static void write_named(struct writing *w, const char *name, uint64_t size, bool
 }
 
 static void write_head(struct writing *w, const struct plan *p) {
-  char hex[DIGEST_HEX], line[160];
+  char line[160];
   uint8_t literals[DIGEST_BYTES];
-  hex_encode(p->meta_sha256, DIGEST_BYTES, hex);
   snprintf(line, sizeof line,
-           "{\"weir_plan\":%d,\n\"meta_sha256\":\"%s\",\n\"passes\":", PLAN_FORMAT, hex);
+           "{\"weir_plan\":%d,\n\"meta_sha256\":\"%s\",\n\"passes\":", PLAN_FORMAT,
+           digest_hex(p->meta_sha256).s);
   put_text(w, line);
   put_text(w, p->passes);
   if (p->artifacts) {
@@ -88,9 +88,8 @@ static void write_head(struct writing *w, const struct plan *p) {
   put_text(w, ",\n\"layout\":");
   put_text(w, p->layout);
   digest_of(p->literals, p->n_literals, literals);
-  hex_encode(literals, DIGEST_BYTES, hex);
   snprintf(line, sizeof line, ",\n\"literals\":{\"bytes\":%lu,\"sha256\":\"%s\"},\n", p->n_literals,
-           hex);
+           digest_hex(literals).s);
   put_text(w, line);
 }
 

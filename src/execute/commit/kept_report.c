@@ -28,10 +28,8 @@ struct check {
 };
 
 static struct check check_for(const uint8_t sum[DIGEST_BYTES]) {
-  char hex[DIGEST_HEX];
   struct check c;
-  hex_encode(sum, DIGEST_BYTES, hex);
-  c.n = (size_t)snprintf(c.line, sizeof c.line, "{\"sha256\":\"%s\"}\n", hex);
+  c.n = (size_t)snprintf(c.line, sizeof c.line, "{\"sha256\":\"%s\"}\n", digest_hex(sum).s);
   return c;
 }
 

@@ -35,12 +35,12 @@ bool manifest_can_name(const char *output) {
          strcmp(output, "..") != 0;
 }
 
-void manifest_name(char name[256], const char *onnx_name) {
-  snprintf(name, 256, "%s.manifest.json", onnx_name);
-}
-
-void manifest_tensors_name(char name[256], const char *onnx_name) {
-  snprintf(name, 256, "%s.tensors.jsonl", onnx_name);
+struct manifest_names manifest_names(const char *onnx_name) {
+  struct manifest_names n;
+  snprintf(n.manifest, sizeof n.manifest, "%s.manifest.json", onnx_name);
+  snprintf(n.tensors, sizeof n.tensors, "%s.tensors.jsonl", onnx_name);
+  snprintf(n.signature, sizeof n.signature, "%s.sig", onnx_name);
+  return n;
 }
 
 // ---- writing ----
@@ -341,12 +341,10 @@ static int take_document(struct reading *r, const struct json_value *doc) {
     digest_add(d, m->shards[i].digest, DIGEST_BYTES);
   digest_finish(d, root);
   if (memcmp(root, stated, DIGEST_BYTES) == 0) return 0;
-  char is[DIGEST_HEX];
-  hex_encode(root, DIGEST_BYTES, is);
   return err_set(r->err, ERR_MODEL,
                  "manifest '%s' is inconsistent: its root digest is %.64s, but its resources give "
                  "%s",
-                 quote_str(r->shown).s, (const char *)hex.at, is);
+                 quote_str(r->shown).s, (const char *)hex.at, digest_hex(root).s);
 }
 
 static int refuse_unsigned(const char *shown, struct err *err) {

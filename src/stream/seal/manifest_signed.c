@@ -21,10 +21,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-void manifest_signature_name(char name[256], const char *onnx_name) {
-  snprintf(name, 256, "%s.sig", onnx_name);
-}
-
 // ---- hashing ------------------------------------------------------------------------------------
 
 static int differs(const char *name, struct err *err, const char *how) {
@@ -96,15 +92,13 @@ int manifest_hash_files(const struct manifest *m, int dir, const struct reread_w
 
 static void put_serialization(struct json_out *out, const struct manifest *m, const char *name,
                               const char *signature) {
-  char companion[256];
-  manifest_tensors_name(companion, m->subject);
   json_put_object(out, "serialization");
   json_put_text(out, "method", "files");
   json_put_text(out, "hash_type", "sha256");
   json_put_bool(out, "allow_symlinks", false);
   json_put_array(out, "ignore_paths");
   json_text(out, name);
-  if (m->lists_tensors) json_text(out, companion);
+  if (m->lists_tensors) json_text(out, manifest_names(m->subject).tensors);
   json_text(out, signature);
   json_end_array(out);
   json_end_object(out);

@@ -13,9 +13,7 @@
 enum { NAME_BYTES = DIGEST_HEX + 8 };
 
 static void name_of(char name[NAME_BYTES], const uint8_t sha256[DIGEST_BYTES]) {
-  char hex[DIGEST_HEX];
-  hex_encode(sha256, DIGEST_BYTES, hex);
-  snprintf(name, NAME_BYTES, "%s.jsonl", hex);
+  snprintf(name, NAME_BYTES, "%s.jsonl", digest_hex(sha256).s);
 }
 
 static int open_folder(const char *folder, enum err_kind kind, struct err *err) {
