@@ -146,8 +146,7 @@ int execution_begin_edits(struct execution *exec, const char *command, const cha
   return edit_log_begin(&exec->edits, &head, err);
 }
 
-int execution_begin_again(struct execution *exec, struct err *err) {
-  const struct load_options load = {.warnings = &exec->flaws};
+void execution_drop_edits(struct execution *exec) {
   record_file_drop(&exec->records.log);
   record_file_drop(&exec->records.report);
   record_file_drop(&exec->records.page);
@@ -157,6 +156,11 @@ int execution_begin_again(struct execution *exec, struct err *err) {
   edits_free(&exec->edits);
   recipes_free(&exec->recipes);
   model_free(&exec->model);
+}
+
+int execution_begin_again(struct execution *exec, struct err *err) {
+  const struct load_options load = {.warnings = &exec->flaws};
+  execution_drop_edits(exec);
   model_init(&exec->model);
   recipes_init(&exec->recipes);
   edits_init(&exec->edits, &exec->model, &exec->recipes);

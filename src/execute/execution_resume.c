@@ -173,9 +173,7 @@ static int finish_checked(struct execution *exec, struct staging *st, struct err
 }
 
 static int check_files(const struct execution *exec, const struct staging *st, struct err *err) {
-  const struct work_options work = {.jobs = exec->request->limits.jobs,
-                                    .observer = exec->request->observer,
-                                    .stop = observer_stop(exec->request->observer)};
+  const struct work_options work = execution_work(exec);
   return execute_plan_check_seal(&work, st, err);
 }
 
