@@ -115,11 +115,9 @@ static int read_head(struct replay_log *in, struct err *err) {
 int replay_log_lines(struct replay_log *in, struct execution *exec, bool partial, struct err *err) {
   struct err why = {0};
   exec->edits.artifact = execution_stage_replay;
-  exec->edits.artifact_ctx = exec;
   exec->edits.look = execution_look_replay;
-  exec->edits.look_ctx = exec;
   exec->edits.source = execution_source_replay;
-  exec->edits.source_ctx = exec;
+  exec->edits.replay_ctx = exec;
   exec->replays = in->path;
   if (replay_lines(in, exec, partial, err)) return -1;
   if (check_structure(&exec->model, NULL, NULL, &why) == 0) return 0;
