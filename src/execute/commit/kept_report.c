@@ -39,14 +39,12 @@ static struct check check_of(struct span report) {
   return check_for(sum);
 }
 
-static int remove_old(const struct staging *st, const char *name, struct err *err) {
-  if (fs_ops->unlinkat(st->folder, name, 0) == 0 || errno == ENOENT) return 0;
-  return err_errno(err, errno, ERR_IO, "cannot remove '%s' in '%s'", name, quote_str(st->name).s);
-}
-
 static int remove_if_there(const struct staging *st, const char *name, struct err *err) {
   struct stat at;
-  return fstatat(st->folder, name, &at, AT_SYMLINK_NOFOLLOW) ? 0 : remove_old(st, name, err);
+  if (fstatat(st->folder, name, &at, AT_SYMLINK_NOFOLLOW) ||
+      fs_ops->unlinkat(st->folder, name, 0) == 0 || errno == ENOENT)
+    return 0;
+  return err_errno(err, errno, ERR_IO, "cannot remove '%s' in '%s'", name, quote_str(st->name).s);
 }
 
 int kept_report_put(const struct staging *st, const char *name, struct span report,
