@@ -306,13 +306,11 @@ static int check_targets(struct execution *exec, struct pass_edits *pj, struct e
 // A pass left what is no model: weir's fault, unless what it was given calls operators in a way that they do not have. Then
 // that is what the user can do something about.
 static void blame_model(const struct execution *exec, struct err *err) {
-  const struct load_options loading = {0};
   struct sources *sources;
   struct model m;
   struct err found = {0};
   model_init(&m);
-  if (load_model_at(&m, &sources, exec->in_path, exec->request->allow_links, &loading, &found) ==
-          0 &&
+  if (load_model_at(&m, &sources, exec->in_path, exec->request->allow_links, NULL, &found) == 0 &&
       check_operators(&m, NULL, &found)) {
     *err = (struct err){0};
     err_set(err, ERR_MODEL, "%s", found.msg);

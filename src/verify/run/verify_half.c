@@ -97,9 +97,8 @@ static void keep_values(struct verify_half *h, struct arena *a) {
 
 static int open_model(struct verify_half *h, const struct verify *v, const char *path,
                       bool allow_links, struct err *err) {
-  const struct load_options load = {.warnings = NULL};
   struct arena a = {0};
-  if (load_model_at(&h->model, &h->sources, path, allow_links, &load, err)) return -1;
+  if (load_model_at(&h->model, &h->sources, path, allow_links, NULL, err)) return -1;
   keep_values(h, &a);
   arena_free(&a);
   const struct calibrate_model_of of = {.m = &h->model,
