@@ -44,7 +44,7 @@ struct companion_reader {
   int dir;
   const volatile int *stop;
   FILE *file;
-  char name[256];
+  struct manifest_names beside;
   const struct manifest *manifest;
   const struct model *m; // NULL: not to be believed
   const struct audit_found *found;
@@ -128,19 +128,17 @@ static void read_lines(struct companion_reader *c) {
   struct digest *sha = digest_new();
   uint8_t is[DIGEST_BYTES];
   int got;
-  digest_start(sha);
   while ((got = next_line(c, sha, &line)) > 0) {
     struct err malformed = {0};
     if (c->why[0]) continue;
-    struct json_value *v = json_parse(line, c->name, &malformed);
+    struct json_value *v = json_parse(line, c->beside.tensors, &malformed);
     if (v)
       take_line(c, v);
     else
       useless(c, "is not JSON");
     json_free(v);
   }
-  digest_end(sha, is);
-  digest_free(sha);
+  digest_finish(sha, is);
   if (got < 0 || ferror(c->file) || memcmp(is, c->manifest->tensors_sha256, DIGEST_BYTES) != 0)
     snprintf(c->why, sizeof c->why, "its SHA-256 is not the one in the manifest");
 }
@@ -195,7 +193,6 @@ static bool piece_agrees(const struct companion_reader *c, int fd, uint64_t off,
                          const uint8_t want[DIGEST_BYTES]) {
   uint8_t is[DIGEST_BYTES];
   struct digest *sha = digest_new();
-  digest_start(sha);
   uint64_t at = 0;
   while (at < len && !*c->stop) {
     const ssize_t got = pread(fd, c->buf, (size_t)min_u64(READ_BYTES, len - at), (off_t)(off + at));
@@ -204,8 +201,7 @@ static bool piece_agrees(const struct companion_reader *c, int fd, uint64_t off,
     digest_add(sha, c->buf, (size_t)got);
     at += (uint64_t)got;
   }
-  digest_end(sha, is);
-  digest_free(sha);
+  digest_finish(sha, is);
   return at == len && memcmp(is, want, DIGEST_BYTES) == 0;
 }
 
@@ -244,8 +240,9 @@ static void narrow(const struct companion_reader *c, struct audit_found *f) {
 
 // False where there is no companion.
 static bool open_companion(struct companion_reader *c) {
-  manifest_tensors_name(c->name, c->manifest->subject);
-  const int fd = again_openat(c->dir, c->name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+  c->beside = manifest_names(c->manifest->subject);
+  const int fd =
+      again_openat(c->dir, c->beside.tensors, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
   if (fd < 0) return false;
   c->file = fdopen(fd, "r");
   if (!c->file) close(fd);
@@ -276,8 +273,8 @@ bool audit_companion_narrow(int dir, const struct manifest *manifest, const stru
     else
       read_lines(&c);
     if (c.why[0])
-      observer_notice(o, "'%s' is not used to name damaged tensors: %s", quote_str(c.name).s,
-                      c.why);
+      observer_notice(o, "'%s' is not used to name damaged tensors: %s",
+                      quote_str(c.beside.tensors).s, c.why);
     else
       sort_rows(&c);
     for (size_t i = 0; !c.why[0] && i < n; i++) {
@@ -297,7 +294,7 @@ bool audit_companion_look(int dir, const struct manifest *manifest, struct obser
   if (c.why[0])
     observer_notice(o,
                     "'%s' (digests per tensor) is damaged: %s; the files of the model are intact",
-                    quote_str(c.name).s, c.why);
+                    quote_str(c.beside.tensors).s, c.why);
   close_companion(&c);
   return there;
 }

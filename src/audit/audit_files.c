@@ -11,13 +11,6 @@
 #include "stream/io/beneath.h"
 #include "stream/load/load.h"
 
-static int load(struct model *m, const char *path, struct sources **sources, struct err *err) {
-  const struct sources_options opening = {.allow_links = true};
-  const struct load_options loading = {.no_external = true};
-  if (sources_open(sources, path, &opening, err) < 0) return -1;
-  return load_model(m, *sources, &loading, err);
-}
-
 static int compare(struct audit_files *out, const struct model *model, const struct manifest *m,
                    struct arena *arena, struct err *err) {
   char path[BENEATH_MAX + 1];
@@ -40,15 +33,16 @@ static int compare(struct audit_files *out, const struct model *model, const str
 
 int audit_files_compare(struct audit_files *out, const struct audit_target *t,
                         const struct manifest *m, struct arena *arena, struct err *err) {
+  const struct load_options loading = {.no_external = true};
   struct model model;
-  struct sources *sources = NULL;
+  struct sources *sources;
   struct audit_target at = *t;
   audit_target_found(&at, m->subject, arena);
   model_init(&model);
-  int rc = load(&model, at.model, &sources, err);
+  int rc = load_model_at(&model, &sources, at.model, true, &loading, err);
   if (rc == 0) rc = compare(out, &model, m, arena, err);
   model_free(&model);
-  if (sources) sources_close(sources);
+  sources_close(sources);
   return rc;
 }
 

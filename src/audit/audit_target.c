@@ -15,7 +15,6 @@ static const char suffix[] = ".manifest.json";
 
 struct audit_target audit_target_of(const char *operand, struct arena *arena) {
   struct audit_target t = {.manifest = operand, .model = operand};
-  char signature[256];
   const bool is_manifest = str_ends(operand, ".json"), is_usual = str_ends(operand, suffix);
   if (!is_manifest)
     t.manifest = arena_printf(arena, "%s%s", operand, suffix);
@@ -25,8 +24,8 @@ struct audit_target audit_target_of(const char *operand, struct arena *arena) {
   t.about = is_manifest && !is_usual ? NULL : t.name;
   const struct span before = span_of(t.model, (size_t)(t.name - t.model));
   t.folder = before.n == 0 ? "." : arena_string(arena, before);
-  manifest_signature_name(signature, t.name);
-  t.signature = arena_printf(arena, "%s%s", before.n == 0 ? "" : t.folder, signature);
+  t.signature =
+      arena_printf(arena, "%s%s", before.n == 0 ? "" : t.folder, manifest_names(t.name).signature);
   return t;
 }
 

@@ -77,10 +77,8 @@ static void pass_over(void *ctx, enum fault_level level, const char *place, cons
 static int load(struct model *m, const char *path, bool hurt, struct sources **sources,
                 struct err *err) {
   static const struct fault_sink tolerant = {.report = pass_over};
-  const struct sources_options opening = {.allow_links = true};
   const struct load_options loading = {.no_external = true, .faults = hurt ? &tolerant : NULL};
-  if (sources_open(sources, path, &opening, err) < 0) return -1;
-  return load_model(m, *sources, &loading, err);
+  return load_model_at(m, sources, path, true, &loading, err);
 }
 
 static bool ends_before(const struct audit_found *f, const char *file, uint64_t off) {

@@ -27,11 +27,6 @@ static int no_bundle(const char *shown, const char *why, struct err *err) {
                  why);
 }
 
-static bool text_is(const struct json_value *v, const char *is) {
-  struct span s;
-  return json_as_string(v, &s) && span_is(s, is);
-}
-
 static bool take_bytes(struct bundle *b, const struct json_value *v, struct span *out) {
   struct span text;
   return json_as_string(v, &text) && base64_decode(text, out, &b->arena);
@@ -44,12 +39,12 @@ static int take(struct bundle *b, const struct json_value *doc, const char *show
   const struct json_value *envelope = json_get(doc, "dsseEnvelope");
   const struct json_value *signatures = json_get(envelope, "signatures");
   struct span id = {0};
-  if (!text_is(json_get(doc, "mediaType"), media_type))
+  if (!json_is_text(json_get(doc, "mediaType"), media_type))
     return no_bundle(shown, "it is not a Sigstore bundle (v0.3)", err);
   if (!json_is_object(key)) return no_bundle(shown, "it does not name a key", err);
   if (hint && !json_is_null(hint) && !json_as_string(hint, &id))
     return no_bundle(shown, "the name of its key is not a string", err);
-  if (!text_is(json_get(envelope, "payloadType"), payload_type) ||
+  if (!json_is_text(json_get(envelope, "payloadType"), payload_type) ||
       !take_bytes(b, json_get(envelope, "payload"), &b->payload))
     return no_bundle(shown, "it contains no in-toto statement", err);
   if (!json_is_array(signatures) || json_count(signatures) != 1 ||

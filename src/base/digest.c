@@ -26,6 +26,7 @@ struct digest *digest_new(void) {
   errno = 0; // must asks it
   EVP_MD_CTX *c = EVP_MD_CTX_new();
   must(c != NULL);
+  digest_start((struct digest *)c);
   return (struct digest *)c;
 }
 
@@ -45,6 +46,11 @@ void digest_end(struct digest *d, uint8_t out[DIGEST_BYTES]) {
   must(EVP_DigestFinal_ex(context(d), out, NULL));
 }
 
+void digest_finish(struct digest *d, uint8_t out[DIGEST_BYTES]) {
+  digest_end(d, out);
+  digest_free(d);
+}
+
 void digest_so_far(const struct digest *d, uint8_t out[DIGEST_BYTES]) {
   EVP_MD_CTX *copy = EVP_MD_CTX_new();
   must(copy != NULL);
@@ -55,4 +61,14 @@ void digest_so_far(const struct digest *d, uint8_t out[DIGEST_BYTES]) {
 
 void digest_of(const void *bytes, size_t n, uint8_t out[DIGEST_BYTES]) {
   must(EVP_Digest(bytes, n, out, NULL, EVP_sha256(), NULL));
+}
+
+struct digest_hex digest_hex(const uint8_t sum[DIGEST_BYTES]) {
+  struct digest_hex hex;
+  hex_encode(sum, DIGEST_BYTES, hex.s);
+  return hex;
+}
+
+const char *digest_hex_in(struct arena *a, const uint8_t sum[DIGEST_BYTES]) {
+  return arena_string(a, span_str(digest_hex(sum).s));
 }

@@ -104,7 +104,6 @@ int calibrate_gram_move(int from, uint64_t at, int to, uint64_t *end, struct dig
   double *piece = malloc(PIECE);
   struct digest *own = digest_new();
   int rc = piece ? 0 : err_set(err, ERR_NO_MEMORY, "not enough memory for second moments");
-  digest_start(own);
   digest_zeros(all, start - *end);
   for (uint64_t off = 0; off < bytes && rc == 0; off += PIECE) {
     const size_t n = (size_t)min_u64(PIECE, bytes - off);
@@ -114,8 +113,7 @@ int calibrate_gram_move(int from, uint64_t at, int to, uint64_t *end, struct dig
     digest_add(own, piece, n);
     digest_add(all, piece, n);
   }
-  digest_end(own, v->gram_sha256);
-  digest_free(own);
+  digest_finish(own, v->gram_sha256);
   free(piece);
   v->gram_at = start;
   v->gram_bytes = bytes;

@@ -61,12 +61,11 @@ static int run_passes(struct calibrate_job *j, struct err *err) {
 }
 
 static int check_model(const struct calibrate_job *j, struct err *err) {
-  char have[DIGEST_HEX];
-  hex_encode(j->exec.model.meta_sha256, DIGEST_BYTES, have);
-  if (!j->record || strcmp(j->record->meta_sha256, have) == 0) return 0;
+  const struct digest_hex have = digest_hex(j->exec.model.meta_sha256);
+  if (!j->record || strcmp(j->record->meta_sha256, have.s) == 0) return 0;
   err_fill(err, ERR_INPUT,
            "the ranges '%s' were found on a model other than '%s' (meta_sha256 %s, not %s)",
-           quote_str(path_base(j->out)).s, quote_path(j->exec.in_path).s, have,
+           quote_str(path_base(j->out)).s, quote_path(j->exec.in_path).s, have.s,
            quote_str(j->record->meta_sha256).s);
   return err_hint(err, "they were found on a file named '%s'", quote_str(j->record->source).s);
 }
@@ -129,14 +128,12 @@ static const char *asked_for(struct calibrate_job *j) {
   const struct calibrate_options *o = &j->c.options;
   const struct range_how *how = &o->how;
   uint8_t sum[DIGEST_BYTES];
-  char hex[DIGEST_HEX];
   samples_sha256(j->c.samples, sum);
-  hex_encode(sum, sizeof sum, hex);
-  char *text =
-      arena_printf(&j->c.arena, "%s %d %a %u %u %d %d %d %d %lu %s %u %s", hex, (int)how->method,
-                   how->percentile, how->bins, how->quantized_bins, how->symmetric,
-                   how->moving_average + 2 * how->cube_roots, (int)o->statistics, o->skip_infinite,
-                   o->group_bytes, runtime_about(j->c.runtime).version, o->jobs, passes_json(j));
+  char *text = arena_printf(
+      &j->c.arena, "%s %d %a %u %u %d %d %d %d %lu %s %u %s", digest_hex(sum).s, (int)how->method,
+      how->percentile, how->bins, how->quantized_bins, how->symmetric,
+      how->moving_average + 2 * how->cube_roots, (int)o->statistics, o->skip_infinite,
+      o->group_bytes, runtime_about(j->c.runtime).version, o->jobs, passes_json(j));
   for (uint32_t i = 0; i < j->request->n_excluded; i++)
     text = arena_printf(&j->c.arena, "%s\n%s", text, j->request->excluded[i]);
   return text;
@@ -362,10 +359,8 @@ static int begin_placing(struct calibrate_job *j, struct err *err) {
   }
   if (j->cache) {
     struct digest *sha = digest_new();
-    digest_start(sha);
     (void)ranges_write_cache(&j->ranges, hash, sha);
-    digest_end(sha, sums + n);
-    digest_free(sha);
+    digest_finish(sha, sums + n);
     n += DIGEST_BYTES;
   }
   if (fs_put_file(j->c.kept, PLACING, span_of(sums, n), err) ||

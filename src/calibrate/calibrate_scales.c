@@ -194,11 +194,8 @@ static void take_node(struct scales *s, uint32_t node) {
 }
 
 static int take_model(struct scales *s, const struct calibrate_scales *q, struct err *err) {
-  const struct sources_options opening = {.allow_links = q->allow_links};
-  const struct load_options loading = {0};
   struct sources *sources;
-  if (sources_open(&sources, q->model, &opening, err) < 0) return -1;
-  const int rc = load_model(&s->m, sources, &loading, err);
+  const int rc = load_model_at(&s->m, &sources, q->model, q->allow_links, NULL, err);
   if (rc == 0 && s->m.main_graph != NO_ID) {
     TABLE_ADD(s, taken, s->m.n_values);
     s->mask = 1;

@@ -384,7 +384,6 @@ int calibrate_second(struct calibrate *c, struct err *err) {
                      .tiles = {-1, -1},
                      .data = -1,
                      .data_digest = digest_new()};
-  digest_start(s.data_digest);
   const int rc = run_groups(&s, err);
   if (s.data >= 0) close(s.data);
   digest_free(s.data_digest);

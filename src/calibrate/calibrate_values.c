@@ -222,8 +222,7 @@ void calibrate_values_find(struct calibrate_values *v, const struct model *m, st
 }
 
 void calibrate_values_free(struct calibrate_values *v) {
-  TABLE_FREE(v, list);
-  TABLE_FREE(v, uncovered);
+  TABLES_FREE(v, list, uncovered);
   arena_free(&v->arena);
 }
 

@@ -315,8 +315,6 @@ void diff_take(struct diff *d, const struct diff_twins *t) {
 }
 
 void diff_done(struct diff *d) {
-  TABLE_FREE(d, details);
-  TABLE_FREE(d, changes);
-  TABLE_FREE(d, lines);
+  TABLES_FREE(d, details, changes, lines);
   arena_free(&d->arena);
 }

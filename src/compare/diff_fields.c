@@ -129,10 +129,8 @@ static int compare(struct diff *d, const struct fields f[DIFF_SIDES], struct err
 int diff_fields_compare(struct diff *d, struct err *err) {
   struct fields f[DIFF_SIDES] = {{.others = digest_new()}, {.others = digest_new()}};
   int rc = 0;
-  for (uint32_t s = 0; s < DIFF_SIDES && rc == 0; s++) {
-    digest_start(f[s].others);
+  for (uint32_t s = 0; s < DIFF_SIDES && rc == 0; s++)
     rc = read_fields(d, s, &f[s], err);
-  }
   if (rc == 0) rc = compare(d, f, err);
   for (uint32_t s = 0; s < DIFF_SIDES; s++)
     digest_free(f[s].others);

@@ -46,12 +46,9 @@ struct diff_scratch *diff_match_scratch(struct diff *d) {
 
 void diff_match_scratch_done(struct diff_scratch *s) {
   for (uint32_t k = 0; k < DIFF_SIDES; k++) {
-    TABLE_FREE(&s->side[k], nodes);
-    TABLE_FREE(&s->side[k], now);
-    TABLE_FREE(&s->side[k], next);
+    TABLES_FREE(&s->side[k], nodes, now, next);
   }
-  TABLE_FREE(s, lengths);
-  TABLE_FREE(s, order);
+  TABLES_FREE(s, lengths, order);
 }
 
 // ---- values ------------------------------------------------------------------------------------

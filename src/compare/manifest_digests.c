@@ -86,7 +86,6 @@ static const char *read_lines(struct reading *r, FILE *file) {
   uint8_t is[DIGEST_BYTES];
   const char *why = NULL;
   int ch = 0;
-  digest_start(sha);
   while (ch != EOF && !why) {
     size_t n = 0;
     while ((ch = again_getc(file)) != EOF && ch != '\n' && n < LINE_MAX_BYTES) {
@@ -105,8 +104,7 @@ static const char *read_lines(struct reading *r, FILE *file) {
       why = "a line is not JSON";
     json_free(v);
   }
-  digest_end(sha, is);
-  digest_free(sha);
+  digest_finish(sha, is);
   if (!why && memcmp(is, r->manifest.tensors_sha256, DIGEST_BYTES) != 0)
     why = "its SHA-256 is not the one in the manifest";
   return why;
@@ -123,17 +121,17 @@ static const char *check_sizes(const struct reading *r) {
 }
 
 static const char *read_side(struct reading *r) {
-  char name[256], manifest[256];
   struct err ignored = {0};
   const char *base = sources_name(r->m->sources, 0), *why = "it has no readable manifest";
   const int dir =
       again_openat(AT_FDCWD, sources_folder(r->m->sources), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (dir < 0) return why;
-  manifest_tensors_name(name, base);
-  manifest_name(manifest, base);
-  if (manifest_read(&r->manifest, &(struct manifest_at){dir, manifest, manifest, base, NULL},
+  const struct manifest_names beside = manifest_names(base);
+  if (manifest_read(&r->manifest,
+                    &(struct manifest_at){dir, beside.manifest, beside.manifest, base, NULL},
                     &ignored) == 0) {
-    const int fd = again_openat(dir, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+    const int fd =
+        again_openat(dir, beside.tensors, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
     FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
     if (fd >= 0 && !file) close(fd);
     why = !r->manifest.lists_tensors || !file ? "it was written without --tensor-digests"

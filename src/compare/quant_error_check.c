@@ -428,7 +428,6 @@ int quant_error_check(const struct quant_error_check *w, struct arena *a,
     edits_free(&k.edits[side]);
     recipes_free(&k.r[side]);
   }
-  TABLE_FREE(&k, pairs);
-  TABLE_FREE(&k, made);
+  TABLES_FREE(&k, pairs, made);
   return rc;
 }

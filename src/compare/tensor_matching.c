@@ -584,8 +584,7 @@ int match_tensors(struct diffing *x, struct err *err) {
   if (rc == 0 && x->trusts) rc = manifest_digests_read(&w.digests, x, err);
   if (rc == 0) rc = weigh_all(&w, err);
   manifest_digests_done(&w.digests);
-  TABLE_FREE(&w, pairs);
-  TABLE_FREE(&w, of);
+  TABLES_FREE(&w, pairs, of);
   arena_free(&w.arena);
   return rc;
 }

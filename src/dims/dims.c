@@ -80,14 +80,7 @@ struct dims *dims_new(void) {
 
 void dims_free(struct dims *d) {
   if (!d) return;
-  TABLE_FREE(d, expressions);
-  TABLE_FREE(d, terms);
-  TABLE_FREE(d, products);
-  TABLE_FREE(d, factors);
-  TABLE_FREE(d, atoms);
-  TABLE_FREE(d, members);
-  TABLE_FREE(d, joined);
-  TABLE_FREE(d, printed);
+  TABLES_FREE(d, expressions, terms, products, factors, atoms, members, joined, printed);
   free_set(&d->expression_set);
   free_set(&d->product_set);
   free_set(&d->atom_set);

@@ -108,8 +108,7 @@ int job_file_make(const struct job_file *f, struct planned *x, const char *image
   const char *dest =
       realpath(j->st.dest_path, full) ? arena_string(a, span_str(full)) : j->st.dest_path;
   const char *plan = arena_printf(a, "%s/%s", dest, j->st.name);
-  char id[DIGEST_HEX];
-  hex_encode(j->plan.id, DIGEST_BYTES, id);
+  const struct digest_hex id = digest_hex(j->plan.id);
   const char *shared = common_folder(dest, j->source_folder, a);
   if (strcmp(f->name, "kubernetes") == 0 && can_be_mounted(shared, dest, j->source_folder, err))
     return -1;
@@ -125,7 +124,7 @@ int job_file_make(const struct job_file *f, struct planned *x, const char *image
       {"@LIST@", list_of(shards, a)},
       {"@FOLDER_TEXT@", json_text_of(shared, a)},
       {"@IMAGE_TEXT@", json_text_of(image, a)},
-      {"@ID@", arena_string(a, span_of(id, 16))},
+      {"@ID@", arena_string(a, span_of(id.s, 16))},
       {"@OWNER@", arena_printf(a, "%u", (unsigned)owner.st_uid)},
       {"@GROUP@", arena_printf(a, "%u", (unsigned)owner.st_gid)},
   };

@@ -14,23 +14,23 @@
 // Did the seal go through, and the folder with it? The manifest beside the model has the id of its plan.
 static bool is_in_place(struct planned *x, const char *path) {
   const char *dest, *onnx, *id;
-  char name[256], hex[DIGEST_HEX];
   struct manifest m;
   struct err ignored = {0};
   if (!staging_joined_name(path, &x->arena, &dest, &onnx, &id)) return false;
-  manifest_name(name, onnx);
+  const struct manifest_names beside = manifest_names(onnx);
   const int dir = again_openat(AT_FDCWD, dest, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (dir < 0) return false;
   const bool there =
-      manifest_read(&m, &(struct manifest_at){dir, name, name, onnx, NULL}, &ignored) == 0;
+      manifest_read(&m, &(struct manifest_at){dir, beside.manifest, beside.manifest, onnx, NULL},
+                    &ignored) == 0;
   close(dir);
   if (!there) return false;
-  hex_encode(m.plan_id, DIGEST_BYTES, hex);
+  const struct digest_hex hex = digest_hex(m.plan_id);
   manifest_free(&m);
   x->dest = dest;
   x->onnx = onnx;
   x->model = strcmp(dest, ".") == 0 ? onnx : arena_printf(&x->arena, "%s/%s", dest, onnx);
-  return strncmp(hex, id, strlen(id)) == 0;
+  return strncmp(hex.s, id, strlen(id)) == 0;
 }
 
 // Its words go into the manifest as they are, and staging does not know them.

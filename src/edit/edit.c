@@ -32,9 +32,7 @@ void edits_init(struct edits *e, struct model *m, struct recipes *r) {
 
 void edits_free(struct edits *e) {
   json_done(&e->line);
-  TABLE_FREE(e, origin);
-  TABLE_FREE(e, source_of);
-  TABLE_FREE(e, looked);
+  TABLES_FREE(e, origin, source_of, looked);
   edit_groups_done(e);
   arena_free(&e->scratch);
   *e = (struct edits){0};

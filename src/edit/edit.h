@@ -65,14 +65,12 @@ struct edits {
   // Replay asks, at an artifact's line, to have it made again and compared: -1 with err if it
   // differs or cannot be made. NULL: the line is taken as it is.
   int (*artifact)(void *ctx, const struct edit_artifact *artifact, struct err *err);
-  void *artifact_ctx;
   // The same at a look's line.
   int (*look)(void *ctx, const struct edit_look *look, struct err *err);
-  void *look_ctx;
   // Replay asks, at a source's line, for a file of this name that is what the line says: makes it row `file` of the
   // sources. NULL: nobody looks for it, and no recipe can be read that names it.
   int (*source)(void *ctx, const struct edit_source *source, struct err *err);
-  void *source_ctx;
+  void *replay_ctx;           // of these three
   struct edit_groups *groups; // what each group did; NULL: not kept (edit_groups_keep)
   // Internal. The tensor whose own elements a recipe reads, as id + 1, by recipe id; and the recipe
   // of its elements as loaded, as id + 1, of tensors replaced since, by tensor id.

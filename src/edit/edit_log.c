@@ -24,11 +24,9 @@ int edit_log_begin(struct edits *e, const struct edit_log_head *head, struct err
   json_put_uint(j, "weir_edit_log", EDIT_LOG_VERSION);
   json_put_text(j, "command", head->command);
   write_object(j, "options", head->options);
-  char hex[2 * sizeof e->m->meta_sha256 + 1];
-  hex_encode(e->m->meta_sha256, sizeof e->m->meta_sha256, hex);
   json_put_object(j, "source");
   json_put_text(j, "name", e->m->n_files > 0 ? e->m->files[0].name : "");
-  json_put_text(j, "meta_sha256", hex);
+  json_put_hex(j, "meta_sha256", e->m->meta_sha256, DIGEST_BYTES);
   json_put_array(j, "files");
   for (uint32_t i = 1; i < e->m->n_files && !e->m->files[i].companion; i++) {
     json_object(j);

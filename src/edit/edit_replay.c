@@ -511,18 +511,18 @@ static int find_again(const struct edits *e, const struct edit_asked *x, struct 
   if (x->kind == EDIT_ARTIFACT && e->artifact) {
     struct edit_artifact a = {.stage = (const char *)x->stage.at, .of = x->of, .n = x->n_of};
     memcpy(a.sha256, x->sha256, sizeof a.sha256);
-    return e->artifact(e->artifact_ctx, &a, err);
+    return e->artifact(e->replay_ctx, &a, err);
   }
   if (x->kind == EDIT_LOOK && e->look) {
     struct edit_look look = {.tensor = x->tensor};
     memcpy(look.sha256, x->sha256, sizeof look.sha256);
-    return e->look(e->look_ctx, &look, err);
+    return e->look(e->replay_ctx, &look, err);
   }
   if (x->kind == EDIT_SOURCE && e->source) {
     struct edit_source source = {
         .file = x->slot, .name = (const char *)x->name.at, .size = (uint64_t)x->number};
     memcpy(source.sha256, x->sha256, sizeof source.sha256);
-    return e->source(e->source_ctx, &source, err);
+    return e->source(e->replay_ctx, &source, err);
   }
   return 0;
 }

@@ -32,20 +32,13 @@ void execution_step(struct execution *exec, uint32_t step) {
 void execution_close(struct execution *exec) {
   execution_stage_end(exec, false);
   if (exec->request && watch_of(exec)->end) watch_of(exec)->end(watch_of(exec)->ctx);
-  record_file_drop(&exec->records.log);
-  record_file_drop(&exec->records.report);
-  record_file_drop(&exec->records.page);
-  record_file_drop(&exec->records.provenance);
   run_report_free(&exec->reported);
   if (exec->planned) plan_free(&exec->plan);
-  edits_free(&exec->edits);
-  recipes_free(&exec->recipes);
-  model_free(&exec->model);
+  execution_drop_edits(exec);
   if (exec->sources) sources_close(exec->sources);
   seal_refers_done(&exec->out.refers);
   if (exec->out.dest >= 0) close(exec->out.dest);
   execution_output_remove_folder(exec);
-  digest_free(exec->records.log_digest);
   arena_free(&exec->arena);
   *exec = (struct execution){.out.dest = -1};
 }
@@ -77,6 +70,14 @@ int execution_choose_io(struct execution *exec, struct err *err) {
   if (exec->mode != IO_AUTO) return 0;
   exec->mode = limits->io;
   return engine_pick(&exec->mode, limits->io_name, exec->request->observer, err);
+}
+
+struct work_options execution_work(const struct execution *exec) {
+  return (struct work_options){.jobs = exec->request->limits.jobs,
+                               .memory = exec->memory,
+                               .mode = exec->mode,
+                               .observer = exec->request->observer,
+                               .stop = observer_stop(exec->request->observer)};
 }
 
 // `work`, `refers` and `report` are to be added.
@@ -162,27 +163,33 @@ static struct execute_plan carrying_out(struct execution *exec, uint64_t beside)
                 .null = exec->mode == IO_NULL,
                 .took_over = execution_stage_took_over(exec)},
       .closed = execution_output_is_closed(exec),
-      .work = {.jobs = exec->request->limits.jobs,
-               .memory = exec->memory,
-               .mode = exec->mode,
-               .observer = exec->request->observer,
-               .stop = observer_stop(exec->request->observer)},
+      .work = execution_work(exec),
   };
 }
 
-static int run_and_seal(struct execution *exec, struct err *err) {
-  struct executed_plan made;
-  struct seal_report report = {0};
-  uint64_t beside = 0;
+// Opens the staging by `open`, execute_plan_open or execute_plan_prepare.
+static int open_staging(struct execution *exec,
+                        int (*open)(const struct execute_plan *c, struct executed_plan *made,
+                                    struct err *err),
+                        struct execute_plan *c, struct executed_plan *made, struct err *err) {
+  uint64_t beside;
   (void)observer_stop(
       exec->request->observer); // from the first thing that an interruption would leave
   int rc = execution_choose_io(exec, err);
   if (rc == 0) rc = execution_beside_bytes(exec, &beside, err);
-  const struct execute_plan c = carrying_out(exec, beside);
-  if (rc || execute_plan_open(&c, &made, err)) {
-    execution_stage_end(exec, execute_plan_worth_resuming(err));
-    return -1;
+  if (rc == 0) {
+    *c = carrying_out(exec, beside);
+    rc = open(c, made, err);
   }
+  if (rc) execution_stage_end(exec, execute_plan_worth_resuming(err));
+  return rc;
+}
+
+static int run_and_seal(struct execution *exec, struct err *err) {
+  struct execute_plan c;
+  struct executed_plan made;
+  struct seal_report report = {0};
+  if (open_staging(exec, execute_plan_open, &c, &made, err)) return -1;
   if (made.how == STAGING_SEALED) {
     exec->reported.work.resumed = "seal";
     if (execute_plan_check_seal(&c.work, &made.st, err) || seal_finish(&made.st, &report, err))
@@ -192,7 +199,7 @@ static int run_and_seal(struct execution *exec, struct err *err) {
   }
   const uint64_t taken_over = staging_done_bytes(&made.st, &exec->plan);
   if (taken_over > 0) exec->reported.work.resumed = "units";
-  rc = execution_stage_move(exec, &made.st, err);
+  int rc = execution_stage_move(exec, &made.st, err);
   if (rc == 0) rc = execute_plan_run(&c, &made, err);
   exec->reported.work.stats = made.stats;
   exec->outcome.all_made = made.all_made;
@@ -232,20 +239,10 @@ static int give_orders(struct execution *exec, const struct staging *st, struct 
 }
 
 static int stage_plan(struct execution *exec, struct err *err) {
-  struct executed_plan made;
-  uint64_t beside;
   struct execute_plan c;
-  (void)observer_stop(exec->request->observer);
-  int rc = execution_choose_io(exec, err);
-  if (rc == 0) rc = execution_beside_bytes(exec, &beside, err);
-  if (rc == 0) {
-    c = carrying_out(exec, beside);
-    rc = execute_plan_prepare(&c, &made, err);
-  }
-  if (rc) {
-    execution_stage_end(exec, execute_plan_worth_resuming(err));
-    return -1;
-  }
+  struct executed_plan made;
+  int rc = 0;
+  if (open_staging(exec, execute_plan_prepare, &c, &made, err)) return -1;
   if (made.how == STAGING_SEALED) {
     err_fill(err, ERR_RETRY, "all units of this plan are finished and being moved into place");
     rc = err_hint(err, "'weir finalize' completes it: %s", made.st.name);

@@ -142,6 +142,8 @@ int execution_begin_edits(struct execution *exec, const char *command, const cha
 // The model as it was loaded, with no edit and no record of one: execution_begin_edits comes next. What stages
 // answered is kept. planned_bytes: what all files of the output would have after the edits so far.
 int execution_begin_again(struct execution *exec, struct err *err);
+// Frees the edits with their records, and the model.
+void execution_drop_edits(struct execution *exec);
 int execution_planned_bytes(struct execution *exec, uint64_t *bytes, struct err *err);
 int execution_finish(struct execution *exec, struct err *err);
 // What there is to say, collected at the first call: the plan is made, and the run, if there is one, is over. What the run
@@ -160,6 +162,8 @@ int execution_command(const struct request *request,
 int execution_beside_bytes(const struct execution *exec, uint64_t *bytes, struct err *err);
 // Decides exec->mode, once.
 int execution_choose_io(struct execution *exec, struct err *err);
+// What work on its bytes goes by, once the mode is chosen. Watches for signals.
+struct work_options execution_work(const struct execution *exec);
 void execution_close(struct execution *exec);
 
 // execution_prepare.c. begin_reading: one that reads this source as the request says, and writes nothing; nothing is opened.

@@ -24,11 +24,9 @@ static const char *folder_of(const char *path, struct arena *a) {
 
 // The .onnx, and what is written beside it under names made from its own.
 static bool is_beside(const struct execution *exec, const char *base) {
-  char manifest[256], tensors[256];
-  manifest_name(manifest, exec->out.onnx_name);
-  manifest_tensors_name(tensors, exec->out.onnx_name);
-  return strcmp(base, exec->out.onnx_name) == 0 || strcmp(base, manifest) == 0 ||
-         strcmp(base, tensors) == 0;
+  const struct manifest_names beside = manifest_names(exec->out.onnx_name);
+  return strcmp(base, exec->out.onnx_name) == 0 || strcmp(base, beside.manifest) == 0 ||
+         strcmp(base, beside.tensors) == 0;
 }
 
 static bool is_ours(const struct execution *exec, const char *base) {

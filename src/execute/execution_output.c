@@ -219,10 +219,9 @@ void execution_output_ask_old(struct execution *exec) {
 
 // Names that nobody chose: those of tensors may be names of what lies beside the model, or in the staging folder.
 static bool is_reserved(const struct execution *exec, const char *name) {
-  char manifest[256], tensors[256];
-  manifest_name(manifest, exec->out.onnx_name);
-  manifest_tensors_name(tensors, exec->out.onnx_name);
-  return staging_name_reserved(name) || strcmp(name, manifest) == 0 || strcmp(name, tensors) == 0;
+  const struct manifest_names beside = manifest_names(exec->out.onnx_name);
+  return staging_name_reserved(name) || strcmp(name, beside.manifest) == 0 ||
+         strcmp(name, beside.tensors) == 0;
 }
 
 // Is this base name taken in the output's folder? Not by a file of the model that is replaced.

@@ -16,11 +16,10 @@
 #include "stream/sys/machine.h"
 
 int execution_load(struct execution *exec, struct err *err) {
-  const struct sources_options options = {.allow_links = exec->request->allow_links};
   const struct load_options load = {.warnings = &exec->flaws};
-  if (sources_open(&exec->sources, exec->in_path, &options, err)) return -1;
-  const int rc = load_model(&exec->model, exec->sources, &load, err);
-  if (rc) (void)unfinished_explains(exec->in_path, err);
+  const int rc = load_model_at(&exec->model, &exec->sources, exec->in_path,
+                               exec->request->allow_links, &load, err);
+  if (rc && exec->sources) (void)unfinished_explains(exec->in_path, err);
   return rc;
 }
 
@@ -131,7 +130,6 @@ int execution_begin_edits(struct execution *exec, const char *command, const cha
   exec->records.command = command;
   exec->records.options = options;
   exec->records.log_digest = digest_new();
-  digest_start(exec->records.log_digest);
   if (execution_check_data_file(exec, err) || execution_check_files(exec, err) ||
       open_records(exec, err))
     return -1;
@@ -148,8 +146,7 @@ int execution_begin_edits(struct execution *exec, const char *command, const cha
   return edit_log_begin(&exec->edits, &head, err);
 }
 
-int execution_begin_again(struct execution *exec, struct err *err) {
-  const struct load_options load = {.warnings = &exec->flaws};
+void execution_drop_edits(struct execution *exec) {
   record_file_drop(&exec->records.log);
   record_file_drop(&exec->records.report);
   record_file_drop(&exec->records.page);
@@ -159,6 +156,11 @@ int execution_begin_again(struct execution *exec, struct err *err) {
   edits_free(&exec->edits);
   recipes_free(&exec->recipes);
   model_free(&exec->model);
+}
+
+int execution_begin_again(struct execution *exec, struct err *err) {
+  const struct load_options load = {.warnings = &exec->flaws};
+  execution_drop_edits(exec);
   model_init(&exec->model);
   recipes_init(&exec->recipes);
   edits_init(&exec->edits, &exec->model, &exec->recipes);

@@ -12,15 +12,9 @@
 
 #include <fcntl.h>
 
-static const char *hex_of(struct arena *a, const uint8_t digest[DIGEST_BYTES]) {
-  char *text = arena_alloc(a, DIGEST_HEX);
-  hex_encode(digest, DIGEST_BYTES, text);
-  return text;
-}
-
 static void list_files(struct run_files *files, const struct execution *exec, struct arena *a) {
   const struct plan *p = &exec->plan;
-  char manifest[256], tensors[256];
+  const struct manifest_names beside = manifest_names(exec->out.onnx_name);
   for (uint32_t i = 0; i < p->n_sources; i++)
     *TABLE_PUSH(files, inputs) =
         (struct run_file){.name = p->sources[i].name, .size = p->sources[i].size};
@@ -29,10 +23,8 @@ static void list_files(struct run_files *files, const struct execution *exec, st
     const struct plan_output *out = &p->outputs[k ? k - 1 : p->n_outputs - 1];
     *TABLE_PUSH(files, outputs) = (struct run_file){.name = out->name, .size = out->size};
   }
-  manifest_name(manifest, exec->out.onnx_name);
-  manifest_tensors_name(tensors, exec->out.onnx_name);
-  if (exec->wanted->manifest) files->manifest.name = arena_string(a, span_str(manifest));
-  if (exec->wanted->tensor_digests) files->tensors.name = arena_string(a, span_str(tensors));
+  if (exec->wanted->manifest) files->manifest.name = arena_string(a, span_str(beside.manifest));
+  if (exec->wanted->tensor_digests) files->tensors.name = arena_string(a, span_str(beside.tensors));
   for (uint32_t i = 0; i < p->n_segments; i++)
     if (p->segments[i].kind == SEGMENT_ZERO) files->padding += p->segments[i].len;
   files->each = exec->layout.each;
@@ -91,8 +83,8 @@ static void collect(struct execution *exec, struct run_report *r) {
     *TABLE_PUSH(&r->work, stages) = s->found;
   r->memory = memory_of(exec);
   r->doubts = run_doubts(&exec->plan);
-  r->digests.plan = hex_of(&r->arena, exec->plan.id);
-  r->digests.meta = hex_of(&r->arena, exec->plan.meta_sha256);
+  r->digests.plan = digest_hex_in(&r->arena, exec->plan.id);
+  r->digests.meta = digest_hex_in(&r->arena, exec->plan.meta_sha256);
   r->digests.edits = exec->records.edits_sha256;
   r->needs = runtime_needs_of(&exec->model, &r->arena);
   if (exec->forms.collect) exec->forms.collect(exec, r);
@@ -134,8 +126,8 @@ void execution_report_take_digests(struct execution *exec, const struct staging 
   for (uint32_t unit = 0, n = plan_unit_count(p); unit < n; unit++) {
     const struct plan_unit u = plan_unit_at(p, unit);
     struct run_file *f = &r->files.outputs[u.output + 1 == p->n_outputs ? 0 : u.output + 1];
-    f->sha256 = f->shards++ ? NULL : hex_of(&r->arena, st->digests[unit]);
+    f->sha256 = f->shards++ ? NULL : digest_hex_in(&r->arena, st->digests[unit]);
   }
   manifest_root(p, (const uint8_t(*)[DIGEST_BYTES])st->digests, root);
-  if (r->files.manifest.name) r->digests.output = hex_of(&r->arena, root);
+  if (r->files.manifest.name) r->digests.output = digest_hex_in(&r->arena, root);
 }

@@ -42,7 +42,7 @@ struct ending {
 static void take_known(struct ending *e, const struct seal_intent *s) {
   struct run_report *r = &e->known;
   const char *onnx = e->exec->out.onnx_name;
-  char manifest[256];
+  const struct manifest_names beside = manifest_names(onnx);
   struct stat at;
   r->asked.command = e->exec->request->command;
   r->asked.command_line = e->exec->request->command_line;
@@ -51,10 +51,9 @@ static void take_known(struct ending *e, const struct seal_intent *s) {
   r->work.resumed = "seal";
   r->told.did = "An interrupted run was completed. It stored no report page, so this page shows "
                 "only its files.";
-  manifest_name(manifest, onnx);
   if (!s) {
-    if (fstatat(e->st->dest, manifest, &at, 0) == 0)
-      r->files.manifest.name = arena_string(&r->arena, span_str(manifest));
+    if (fstatat(e->st->dest, beside.manifest, &at, 0) == 0)
+      r->files.manifest.name = arena_string(&r->arena, span_str(beside.manifest));
     if (fstatat(e->st->dest, onnx, &at, 0) == 0)
       *TABLE_PUSH(&r->files, outputs) =
           (struct run_file){.name = onnx, .size = (uint64_t)at.st_size};
@@ -62,14 +61,12 @@ static void take_known(struct ending *e, const struct seal_intent *s) {
   }
   for (uint32_t i = 0; i < s->n_moves; i++) {
     const char *name = arena_string(&r->arena, span_str(s->moves[i].name));
-    if (strcmp(name, manifest) == 0)
+    if (strcmp(name, beside.manifest) == 0)
       r->files.manifest.name = name;
     else if (s->moves[i].role != SEAL_COMPANION)
       *TABLE_PUSH(&r->files, outputs) = (struct run_file){.name = name, .size = s->moves[i].size};
   }
-  char *id = arena_alloc(&r->arena, DIGEST_HEX);
-  hex_encode(s->plan_id, DIGEST_BYTES, id);
-  r->digests.plan = id;
+  r->digests.plan = digest_hex_in(&r->arena, s->plan_id);
 }
 
 // Once, where the interrupted run left no report, or no page.
@@ -176,9 +173,7 @@ static int finish_checked(struct execution *exec, struct staging *st, struct err
 }
 
 static int check_files(const struct execution *exec, const struct staging *st, struct err *err) {
-  const struct work_options work = {.jobs = exec->request->limits.jobs,
-                                    .observer = exec->request->observer,
-                                    .stop = observer_stop(exec->request->observer)};
+  const struct work_options work = execution_work(exec);
   return execute_plan_check_seal(&work, st, err);
 }
 

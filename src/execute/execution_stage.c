@@ -73,28 +73,17 @@ static int run_equal(struct execution *exec, const struct pass_question *q,
   return rc;
 }
 
-static int run_looks(struct execution *exec, const struct pass_question *q, bool multiples,
+static int run_facts(struct execution *exec, const struct pass_question *q,
                      const struct work_options *work, struct json_out *text,
                      struct measure_stats *stats, struct err *err) {
   struct arena scratch = {0};
+  const bool multiples = strcmp(q->stage, FINDINGS_STAGE_MULTIPLES) == 0;
   struct tensor_stats *found = arena_alloc(&scratch, q->n * sizeof *found);
   const int rc = measure_facts_run(&exec->recipes, exec->sources, q->of, q->n, multiples, work,
                                    found, stats, err);
   if (rc == 0) answers_write(&findings_forms[multiples], text, &exec->edits, q->of, q->n, found);
   arena_free(&scratch);
   return rc;
-}
-
-static int run_facts(struct execution *exec, const struct pass_question *q,
-                     const struct work_options *work, struct json_out *text,
-                     struct measure_stats *stats, struct err *err) {
-  return run_looks(exec, q, false, work, text, stats, err);
-}
-
-static int run_multiples(struct execution *exec, const struct pass_question *q,
-                         const struct work_options *work, struct json_out *text,
-                         struct measure_stats *stats, struct err *err) {
-  return run_looks(exec, q, true, work, text, stats, err);
 }
 
 static int run_weighed(struct execution *exec, const struct pass_question *q,
@@ -120,7 +109,7 @@ static const struct stage_row stages[] = {
      NULL},
     {LIKENESSES_STAGE, "comparing", "compared", can_compare, run_equal, &likenesses_form, NULL},
     {FINDINGS_STAGE, "reading", "read", measure_facts_can, run_facts, &findings_forms[false], NULL},
-    {FINDINGS_STAGE_MULTIPLES, "reading", "read", measure_facts_can, run_multiples,
+    {FINDINGS_STAGE_MULTIPLES, "reading", "read", measure_facts_can, run_facts,
      &findings_forms[true], NULL},
     {WEIGHINGS_STAGE, "weighing", "weighed", NULL, run_weighed, &weighings_form,
      measure_weighed_can},
@@ -140,11 +129,7 @@ static const struct stage_row *stage_named(const char *name) {
 static int run_stage(struct execution *exec, const struct pass_question *q, struct json_out *text,
                      uint64_t *source_bytes_read, struct err *err) {
   const struct stage_row *row = stage_named(q->stage);
-  const struct work_options work = {.jobs = exec->request->limits.jobs,
-                                    .memory = exec->memory,
-                                    .mode = exec->mode,
-                                    .observer = exec->request->observer,
-                                    .stop = observer_stop(exec->request->observer)};
+  const struct work_options work = execution_work(exec);
   struct measure_stats stats = {0};
   observer_begin(exec->request->observer, row->doing);
   const int rc = row->run(exec, q, &work, text, &stats, err);
@@ -293,11 +278,8 @@ int execution_stage_replay(void *ctx, const struct edit_artifact *a, struct err 
                     "cannot tell whether these are the weights that it measured");
     return 0;
   }
-  char is[DIGEST_HEX], was[DIGEST_HEX];
-  hex_encode(stage->found.sha256, DIGEST_BYTES, is);
-  hex_encode(a->sha256, DIGEST_BYTES, was);
   err_set(err, ERR_INPUT, "the weights are not those that were %s: %s them again gives %s, not %s",
-          row->done, row->doing, is, was);
+          row->done, row->doing, digest_hex(stage->found.sha256).s, digest_hex(a->sha256).s);
   return err_hint(err, "the edits in this log depend on the weights they were made from: make a "
                        "new log from this source");
 }

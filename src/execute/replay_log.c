@@ -38,13 +38,13 @@ static int next_line(struct replay_log *in, struct span *line, struct err *err) 
   return c != EOF || n > 0;
 }
 
-int replay_log_check_source(const struct replay_log *in, const struct execution *exec, struct err *err) {
+int replay_log_check_source(const struct replay_log *in, const struct execution *exec,
+                            struct err *err) {
   const struct edit_log_info *head = &in->head;
-  char have[DIGEST_HEX];
-  hex_encode(exec->model.meta_sha256, DIGEST_BYTES, have);
-  if (span_is(head->meta_sha256, have)) return 0;
+  const struct digest_hex have = digest_hex(exec->model.meta_sha256);
+  if (span_is(head->meta_sha256, have.s)) return 0;
   err_set(err, ERR_INPUT, "the log was made from a model other than '%s' (meta_sha256 %s, not %s)",
-          quote_str(exec->in_path).s, have, quote(head->meta_sha256).s);
+          quote_str(exec->in_path).s, have.s, quote(head->meta_sha256).s);
   return err_hint(err, "it was made from a file named '%s'", quote(head->source_name).s);
 }
 
@@ -70,7 +70,8 @@ static int check_end(const struct replay_log *in, const struct edits *e,
 }
 
 // All lines behind the head.
-static int replay_lines(struct replay_log *in, struct execution *exec, bool partial, struct err *err) {
+static int replay_lines(struct replay_log *in, struct execution *exec, bool partial,
+                        struct err *err) {
   const bool ends = in->head.version >= EDIT_LOG_WITH_END;
   struct edit_log_ending end;
   const uint32_t most = in->groups == REPLAY_LOG_NOTHING ? 0 : in->groups;
@@ -84,7 +85,8 @@ static int replay_lines(struct replay_log *in, struct execution *exec, bool part
       if (got <= 0) return got;
       return not_all(in, "continues after the line that ends it", err);
     }
-    if (edit_log_replay_line(&exec->edits, line, in->number, &cause)) return in_log(in, &cause, err);
+    if (edit_log_replay_line(&exec->edits, line, in->number, &cause))
+      return in_log(in, &cause, err);
     if (in->groups && exec->edits.group > most) return 0;
   }
   if (got < 0) return -1;
@@ -113,11 +115,9 @@ static int read_head(struct replay_log *in, struct err *err) {
 int replay_log_lines(struct replay_log *in, struct execution *exec, bool partial, struct err *err) {
   struct err why = {0};
   exec->edits.artifact = execution_stage_replay;
-  exec->edits.artifact_ctx = exec;
   exec->edits.look = execution_look_replay;
-  exec->edits.look_ctx = exec;
   exec->edits.source = execution_source_replay;
-  exec->edits.source_ctx = exec;
+  exec->edits.replay_ctx = exec;
   exec->replays = in->path;
   if (replay_lines(in, exec, partial, err)) return -1;
   if (check_structure(&exec->model, NULL, NULL, &why) == 0) return 0;
@@ -131,7 +131,6 @@ int replay_log_open(struct replay_log *in, const char *path, struct err *err) {
   in->file = path_is_stream(path) ? stdin : plain_file_open(path, "the edit log ", err);
   if (!in->file) return -1;
   in->before = digest_new();
-  digest_start(in->before);
   return read_head(in, err);
 }
 

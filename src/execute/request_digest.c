@@ -63,13 +63,9 @@ static bool add_pipeline(struct digest *d, const struct pipeline *p) {
 const char *request_digest(const struct pipeline *pipeline, const char *edits, const char *arrays,
                            struct arena *a) {
   uint8_t sha256[DIGEST_BYTES];
-  char *hex = arena_alloc(a, DIGEST_HEX);
   struct digest *d = digest_new();
-  digest_start(d);
   const bool known =
       (!pipeline || add_pipeline(d, pipeline)) && add_path(d, edits) && add_arrays(d, arrays);
-  digest_end(d, sha256);
-  digest_free(d);
-  hex_encode(sha256, DIGEST_BYTES, hex);
-  return known ? hex : NULL;
+  digest_finish(d, sha256);
+  return known ? digest_hex_in(a, sha256) : NULL;
 }

@@ -122,14 +122,6 @@ static uint32_t unknown_bodies(struct infer_site *s, uint32_t step) {
   return NO_ID;
 }
 
-static bool has_bodies(const struct infer *in, const struct model_node *n) {
-  for (uint32_t i = 0; i < n->n_attrs; i++) {
-    const struct model_attr *a = &in->m->attrs[n->attrs + i];
-    if (!(a->flags & ATTR_DEAD) && (a->type == ATTR_GRAPH || a->type == ATTR_GRAPHS)) return true;
-  }
-  return false;
-}
-
 static uint32_t callee(struct infer *in, uint32_t node) {
   if (in->m->n_functions == 0) return NO_ID;
   if (in->n_functions != in->m->n_functions) {
@@ -183,7 +175,7 @@ static uint32_t step(struct infer *in, uint32_t node, uint32_t at, uint32_t *sta
     body = rule.steps(&s, at);
   else if (rule.rule)
     rule.rule(&s);
-  else if (has_bodies(in, n))
+  else if (model_has_bodies(in->m, node))
     body = unknown_bodies(&s, at);
   else
     without_rule(&s);

@@ -28,9 +28,7 @@ struct infer_memo {
 
 void infer_calls_done(struct infer *in) {
   if (!in->memo) return;
-  TABLE_FREE(in->memo, calls);
-  TABLE_FREE(in->memo, rows);
-  TABLE_FREE(in->memo, slots);
+  TABLES_FREE(in->memo, calls, rows, slots);
 }
 
 static struct infer_row operand(struct infer_site *s, uint32_t slot) {

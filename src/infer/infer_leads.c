@@ -11,9 +11,7 @@ bool infer_leads_has(const struct infer_leads *l, uint32_t value) {
 }
 
 void infer_leads_free(struct infer_leads *l) {
-  TABLE_FREE(l, is);
-  TABLE_FREE(l, visited);
-  TABLE_FREE(l, waiting);
+  TABLES_FREE(l, is, visited, waiting);
 }
 
 void infer_leads_add(struct infer_leads *l, const struct model *m, uint32_t value) {

@@ -322,8 +322,7 @@ void infer_tell(struct infer *in) {
     if (in->n_misdeclared && in->misdeclared[in->n_misdeclared - 1] == x->value) continue;
     *TABLE_PUSH(in, misdeclared) = x->value;
   }
-  TABLE_FREE(in, said);
-  TABLE_FREE(in, said_of);
+  TABLES_FREE(in, said, said_of);
   in->tells = false;
 }
 

@@ -400,6 +400,11 @@ bool json_as_string(const struct json_value *v, struct span *out) {
   return true;
 }
 
+bool json_is_text(const struct json_value *v, const char *text) {
+  struct span s;
+  return json_as_string(v, &s) && span_is(s, text);
+}
+
 // ---- copying -----------------------------------------------------------------------------------
 
 // Depth is bounded by the scan (JSON_MAX_DEPTH).

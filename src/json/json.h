@@ -93,6 +93,7 @@ bool json_as_int(const struct json_value *v, int64_t *out);
 bool json_as_double(const struct json_value *v, double *out);
 bool json_as_bool(const struct json_value *v, bool *out);
 bool json_as_string(const struct json_value *v, struct span *out);
+bool json_is_text(const struct json_value *v, const char *text); // this very string
 
 // Writes a parsed value again: what json_out wrote comes out as the same text, except that a whole
 // double ("3.0") comes out as an integer.

@@ -25,11 +25,7 @@ void model_free(struct model *m) {
 #include "model/model_tables.def"
 #undef MODEL_TABLE
   if (m->memory) {
-    TABLE_FREE(m->memory, shortcuts);
-    TABLE_FREE(m->memory, seen);
-    TABLE_FREE(m->memory, opset_slots);
-    TABLE_FREE(m->memory, listed);
-    TABLE_FREE(m->memory, listings);
+    TABLES_FREE(m->memory, shortcuts, seen, opset_slots, listed, listings);
   }
   arena_free(&m->arena);
   memset(m, 0, sizeof *m);
@@ -108,6 +104,15 @@ bool model_small_value(const struct model *m, uint32_t tensor, struct span *out)
 }
 
 // ---- attributes --------------------------------------------------------------------------------
+
+bool model_has_bodies(const struct model *m, uint32_t node) {
+  const struct model_node *n = &m->nodes[node];
+  for (uint32_t i = 0; i < n->n_attrs; i++) {
+    const struct model_attr *a = &m->attrs[n->attrs + i];
+    if (!(a->flags & ATTR_DEAD) && (a->type == ATTR_GRAPH || a->type == ATTR_GRAPHS)) return true;
+  }
+  return false;
+}
 
 const struct model_attr *model_attr_named(const struct model *m, uint32_t node, const char *name) {
   const struct model_node *n = &m->nodes[node];

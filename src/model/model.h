@@ -423,6 +423,8 @@ struct extent model_tensor_holder(const struct model *m, uint32_t tensor, enum e
 // `first` is its id. Those an edit made are not (their values lie in the lists as usual), nor are
 // references to an attribute of a function.
 bool model_attr_is_constant(const struct model *m, const struct model_attr *a);
+// Does an attribute of the node hold a graph?
+bool model_has_bodies(const struct model *m, uint32_t node);
 // The attribute of that name on a node, or NULL.
 const struct model_attr *model_attr_named(const struct model *m, uint32_t node, const char *name);
 // Attribute values with the operator's default where absent: false if present with another type.

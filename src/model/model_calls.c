@@ -110,6 +110,5 @@ void model_calls_mark(struct model *m) {
     }
   }
   model_calls_done(&x.calls);
-  TABLE_FREE(&x, fewest);
-  TABLE_FREE(&x, list);
+  TABLES_FREE(&x, fewest, list);
 }

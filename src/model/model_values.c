@@ -227,8 +227,7 @@ static void leave_listing(const struct model *m, uint32_t place, uint32_t value)
 
 static void enter_listings(const struct model *m) {
   struct model_memory *k = m->memory;
-  TABLE_FREE(k, listed);
-  TABLE_FREE(k, listings);
+  TABLES_FREE(k, listed, listings);
   k->listings_known = true;
   for (uint32_t graph = 0; graph < m->n_graphs; graph++) {
     const struct model_graph *g = &m->graphs[graph];

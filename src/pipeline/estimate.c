@@ -78,15 +78,9 @@ static const struct slots {
 // Random numbers, graphs, operators of other domains and quantized weights are not folded.
 static bool folds(struct schema_names *names, uint32_t node) {
   const struct model *m = names->m;
-  const struct model_node *n = &m->nodes[node];
   const struct schema_operator *op = schema_of_node(names, node);
   if (!op || *op->domain || op->flags & SCHEMA_RANDOM) return false;
-  if (strcmp(op->name, "DequantizeLinear") == 0) return false;
-  for (uint32_t i = 0; i < n->n_attrs; i++) {
-    const struct model_attr *a = &m->attrs[n->attrs + i];
-    if (!(a->flags & ATTR_DEAD) && (a->type == ATTR_GRAPH || a->type == ATTR_GRAPHS)) return false;
-  }
-  return true;
+  return strcmp(op->name, "DequantizeLinear") != 0 && !model_has_bodies(m, node);
 }
 
 static bool reads_constants(const struct model *m, const bool *foldable,

@@ -23,14 +23,10 @@ void pipeline_init(struct pipeline *p) {
 void pipeline_free(struct pipeline *p) {
   for (uint32_t i = 0; i < p->n_steps; i++)
     pass_values_done(&p->steps[i].values);
-  TABLE_FREE(p, steps);
-  TABLE_FREE(p, repeats);
+  TABLES_FREE(p, steps, repeats, metrics, settings, notes);
   TABLE_FREE(&p->inputs, list);
   TABLE_FREE(&p->read, list);
   TABLE_FREE(&p->outputs, list);
-  TABLE_FREE(p, metrics);
-  TABLE_FREE(p, settings);
-  TABLE_FREE(p, notes);
   side_inputs_done(&p->files);
   arena_free(&p->arena);
   pipeline_init(p);

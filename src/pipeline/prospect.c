@@ -72,7 +72,6 @@ static int plan(struct ahead *a, const char *onnx_name, uint64_t *bytes, struct 
 
 bool prospect_of(struct sources *sources, const char *const passes[PROSPECT_PASSES],
                  const char *onnx_name, struct prospect *out) {
-  const struct load_options loading = {0};
   struct ahead a = {.sites = 0};
   struct err err = {0};
   pipeline_init(&a.pipeline);
@@ -81,7 +80,7 @@ bool prospect_of(struct sources *sources, const char *const passes[PROSPECT_PASS
   edits_init(&a.edits, &a.model, &a.recipes);
   ranges_init(&a.ranges);
   *out = (struct prospect){0};
-  int rc = load_model(&a.model, sources, &loading, &err);
+  int rc = load_model(&a.model, sources, NULL, &err);
   if (rc == 0) rc = run_passes(&a, passes, &err);
   if (rc == 0) rc = plan(&a, onnx_name, &out->bytes, &err);
   out->sites = a.sites;

@@ -34,14 +34,7 @@ const uint32_t *plan_recipes(const struct plan *p, uint32_t *n) {
 
 void plan_free(struct plan *p) {
   if (p->owns_recipes) recipes_free(p->recipes);
-  TABLE_FREE(p, used);
-  TABLE_FREE(p, numbers);
-  TABLE_FREE(p, sources);
-  TABLE_FREE(p, outputs);
-  TABLE_FREE(p, segments);
-  TABLE_FREE(p, literals);
-  TABLE_FREE(p, tensors);
-  TABLE_FREE(p, small);
+  TABLES_FREE(p, used, numbers, sources, outputs, segments, literals, tensors, small);
   arena_free(&p->arena);
   *p = (struct plan){0};
 }
@@ -331,7 +324,6 @@ static void fresh_names(struct placement *x, struct plan *p, const struct model 
   struct digest *d = digest_new();
   uint8_t sum[DIGEST_BYTES];
   char hex[DIGEST_HEX], piece[9] = {0};
-  digest_start(d);
   digest_add(d, m->meta_sha256, DIGEST_BYTES);
   if (layout->split) digest_add(d, &layout->split, sizeof layout->split);
   if (layout->each) digest_add(d, "each", 4);
@@ -343,8 +335,7 @@ static void fresh_names(struct placement *x, struct plan *p, const struct model 
                      s.kind == SEGMENT_RECIPE ? p->numbers[s.ref] : s.ref, s.kind);
     digest_add(d, line, (size_t)n);
   }
-  digest_end(d, sum);
-  digest_free(d);
+  digest_finish(d, sum);
   for (;;) {
     hex_encode(sum, sizeof sum, hex);
     for (size_t at = 0; at + 8 < DIGEST_HEX; at += 8) {

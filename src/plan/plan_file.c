@@ -74,11 +74,11 @@ static void write_named(struct writing *w, const char *name, uint64_t size, bool
 }
 
 static void write_head(struct writing *w, const struct plan *p) {
-  char hex[DIGEST_HEX], line[160];
+  char line[160];
   uint8_t literals[DIGEST_BYTES];
-  hex_encode(p->meta_sha256, DIGEST_BYTES, hex);
   snprintf(line, sizeof line,
-           "{\"weir_plan\":%d,\n\"meta_sha256\":\"%s\",\n\"passes\":", PLAN_FORMAT, hex);
+           "{\"weir_plan\":%d,\n\"meta_sha256\":\"%s\",\n\"passes\":", PLAN_FORMAT,
+           digest_hex(p->meta_sha256).s);
   put_text(w, line);
   put_text(w, p->passes);
   if (p->artifacts) {
@@ -88,9 +88,8 @@ static void write_head(struct writing *w, const struct plan *p) {
   put_text(w, ",\n\"layout\":");
   put_text(w, p->layout);
   digest_of(p->literals, p->n_literals, literals);
-  hex_encode(literals, DIGEST_BYTES, hex);
   snprintf(line, sizeof line, ",\n\"literals\":{\"bytes\":%lu,\"sha256\":\"%s\"},\n", p->n_literals,
-           hex);
+           digest_hex(literals).s);
   put_text(w, line);
 }
 
@@ -110,7 +109,6 @@ static void write_tensor(struct writing *w, const struct plan_tensor *t) {
 int plan_file_write(struct plan *p, int (*sink)(void *ctx, struct span text), void *ctx,
                     struct err *err) {
   struct writing w = {.sink = sink, .ctx = ctx, .digest = digest_new()};
-  digest_start(w.digest);
   write_head(&w, p);
   begin_list(&w, "sources", "");
   for (uint32_t i = 0; i < p->n_sources; i++)
@@ -145,8 +143,7 @@ int plan_file_write(struct plan *p, int (*sink)(void *ctx, struct span text), vo
     put_element(&w, i + 1 == p->n_tensors);
   }
   put_text(&w, "]}\n");
-  digest_end(w.digest, p->id);
-  digest_free(w.digest);
+  digest_finish(w.digest, p->id);
   json_done(&w.line);
   return w.failed ? err_set(err, ERR_IO, "the plan could not be written") : 0;
 }
@@ -154,15 +151,13 @@ int plan_file_write(struct plan *p, int (*sink)(void *ctx, struct span text), vo
 int plan_file_write_small(const struct plan *p, int (*sink)(void *ctx, struct span text), void *ctx,
                           uint8_t sha256[DIGEST_BYTES], struct err *err) {
   struct writing w = {.sink = sink, .ctx = ctx, .digest = digest_new()};
-  digest_start(w.digest);
   begin_list(&w, "small", "{");
   for (uint32_t i = 0; i < p->n_small; i++) {
     write_tensor(&w, &p->small[i]);
     put_element(&w, i + 1 == p->n_small);
   }
   put_text(&w, "]}\n");
-  digest_end(w.digest, sha256);
-  digest_free(w.digest);
+  digest_finish(w.digest, sha256);
   json_done(&w.line);
   return w.failed ? err_set(err, ERR_IO, "the list of small tensors could not be written") : 0;
 }

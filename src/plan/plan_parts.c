@@ -102,15 +102,7 @@ void plan_parts_free(struct plan_parts *p) {
   model_calls_done(&p->calls);
   rope_pool_free(&p->pool);
   plan_free(&p->plan);
-  TABLE_FREE(p, nodes);
-  TABLE_FREE(p, inputs);
-  TABLE_FREE(p, dims);
-  TABLE_FREE(p, constants);
-  TABLE_FREE(p, outputs);
-  TABLE_FREE(p, placed);
-  TABLE_FREE(p, marked);
-  TABLE_FREE(p, functions);
-  TABLE_FREE(p, graphs);
+  TABLES_FREE(p, nodes, inputs, dims, constants, outputs, placed, marked, functions, graphs);
   arena_free(&p->texts);
   struct arena arena = p->arena; // *p lies in it
   arena_free(&arena);

@@ -10,9 +10,7 @@ void ranges_init(struct ranges *r) {
 }
 
 void ranges_free(struct ranges *r) {
-  TABLE_FREE(r, values);
-  TABLE_FREE(r, buckets);
-  TABLE_FREE(r, unfit);
+  TABLES_FREE(r, values, buckets, unfit);
   arena_free(&r->arena);
   ranges_init(r);
 }

@@ -155,10 +155,8 @@ static int read_file(FILE *f, struct ranges *r, const char *path, struct err *er
   const struct quoted shown = quote_path(path);
   struct ranges_in in = {.f = f, .path = shown.s, .line = 1, .digest = digest_new()};
   r->path = arena_string(&r->arena, span_str(path));
-  digest_start(in.digest);
   const int rc = read_any(&in, r, err);
-  digest_end(in.digest, r->sha256);
-  digest_free(in.digest);
+  digest_finish(in.digest, r->sha256);
   TABLE_FREE(&in, text);
   return rc;
 }
@@ -222,11 +220,9 @@ int ranges_check_data(const struct ranges *r, struct err *err) {
   struct digest *d = digest_new();
   uint8_t *piece = arena_alloc(&room, PIECE);
   uint64_t bytes = 0;
-  digest_start(d);
   for (; (n = again_fread(piece, PIECE, f)) > 0; bytes += n)
     digest_add(d, piece, n);
-  digest_end(d, sum);
-  digest_free(d);
+  digest_finish(d, sum);
   int rc = ferror(f) ? err_errno(err, errno ? errno : EIO, ERR_INPUT, "'%s' cannot be read",
                                  quote_path(path).s)
                      : 0;

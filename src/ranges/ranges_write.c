@@ -150,7 +150,6 @@ static int write_end(struct writing *w, uint32_t n) {
 
 int ranges_write(const struct ranges *r, int (*sink)(void *ctx, struct span text), void *ctx) {
   struct writing w = {.digest = digest_new(), .sink = sink, .ctx = ctx};
-  digest_start(w.digest);
   put_head(&w.j, r);
   int rc = end_line(&w);
   for (uint32_t i = 0; rc == 0 && i < r->n_values; i++) {

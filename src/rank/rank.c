@@ -20,8 +20,7 @@
 #include <stdlib.h>
 
 void rank_done(struct rank *k) {
-  TABLE_FREE(k, products);
-  TABLE_FREE(k, rows);
+  TABLES_FREE(k, products, rows);
   arena_free(&k->arena);
 }
 
@@ -444,11 +443,7 @@ static int ask(struct asking *a, struct err *err) {
   for (uint32_t i = 0; i < k->n_rows; i++)
     if (weigh_by(a, &k->rows[i], &q[i], err)) return -1;
   if (execution_choose_io(a->exec, err)) return -1;
-  const struct work_options work = {.jobs = a->exec->request->limits.jobs,
-                                    .memory = a->exec->memory,
-                                    .mode = a->exec->mode,
-                                    .observer = a->exec->request->observer,
-                                    .stop = observer_stop(a->exec->request->observer)};
+  const struct work_options work = execution_work(a->exec);
   observer_begin(a->exec->request->observer, "ranking");
   const struct eval_cache_file file = {execution_unnamed_file, NULL};
   const int rc = measure_weighed_run(&a->exec->recipes, a->sources, q, k->n_rows, &work, file,

@@ -37,16 +37,15 @@ static const struct json_value *source_files(const struct rebuild *r) {
 static int check_source(const struct rebuild *r, struct execution *exec, struct err *err) {
   const struct json_value *source = json_get(r->m.x_weir, "source");
   struct span meta, name;
-  char have[DIGEST_HEX];
-  hex_encode(exec->model.meta_sha256, DIGEST_BYTES, have);
+  const struct digest_hex have = digest_hex(exec->model.meta_sha256);
   if (!json_as_string(json_get(source, "meta_sha256"), &meta) ||
       !json_as_string(json_get(source, "name"), &name))
     return err_set(err, ERR_MODEL, "the manifest '%s' does not say what its model was made from",
                    quote_path(r->target.manifest).s);
-  if (!span_is(meta, have)) {
+  if (!span_is(meta, have.s)) {
     err_fill(err, ERR_INPUT,
              "the outputs were made from a model other than '%s' (meta_sha256 %s, not %s)",
-             quote_path(r->source).s, have, quote(meta).s);
+             quote_path(r->source).s, have.s, quote(meta).s);
     return err_hint(err, "they were made from a file named '%s'", quote(name).s);
   }
   uint32_t i = 0;
@@ -304,8 +303,7 @@ void rebuild_start(struct rebuild *r, struct observer *o) {
 void rebuild_free(struct rebuild *r) {
   pass_edits_free(&r->pj);
   user_rules_done(&r->own);
-  TABLE_FREE(r, found);
-  TABLE_FREE(r, reasons);
+  TABLES_FREE(r, found, reasons);
   recalibrate_end(&r->again);
   sign_key_free(r->key);
   manifest_free(&r->m);

@@ -10,13 +10,13 @@
 // What the run found, where it completed what an interrupted one had left: whose it was, its manifest says.
 static int check_completed(struct rebuild *r, struct err *err) {
   struct manifest m;
-  char name[256];
   if (r->units > 0 || !r->write_to) return 0;
   const char *folder = arena_folder(&r->arena, r->write_to), *model = path_base(r->write_to);
   const int dir = again_openat(AT_FDCWD, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  manifest_name(name, model);
-  const char *shown = arena_printf(&r->arena, "%s/%s", folder, name);
-  if (dir < 0 || manifest_read(&m, &(struct manifest_at){dir, name, shown, model, NULL}, err)) {
+  const struct manifest_names beside = manifest_names(model);
+  const char *shown = arena_printf(&r->arena, "%s/%s", folder, beside.manifest);
+  if (dir < 0 ||
+      manifest_read(&m, &(struct manifest_at){dir, beside.manifest, shown, model, NULL}, err)) {
     if (dir >= 0) close(dir);
     return -1;
   }

@@ -23,13 +23,7 @@ void recipes_init(struct recipes *r) {
 }
 
 void recipes_free(struct recipes *r) {
-  TABLE_FREE(r, rows);
-  TABLE_FREE(r, longs);
-  TABLE_FREE(r, args);
-  TABLE_FREE(r, pieces);
-  TABLE_FREE(r, checkpoints);
-  TABLE_FREE(r, bytes);
-  TABLE_FREE(r, slots);
+  TABLES_FREE(r, rows, longs, args, pieces, checkpoints, bytes, slots);
   recipes_init(r);
 }
 

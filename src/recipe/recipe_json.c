@@ -383,9 +383,7 @@ static int read_any(const struct reading *in, const struct json_value *v, uint32
   int rc = read_row(in, v, &row, err);
   if (rc == 0) rc = make_row(in->r, &row.x, id, err);
   arena_free(&row.scratch);
-  TABLE_FREE(&row, of);
-  TABLE_FREE(&row, pieces);
-  TABLE_FREE(&row, points);
+  TABLES_FREE(&row, of, pieces, points);
   return rc;
 }
 

@@ -49,9 +49,7 @@ int side_inputs_take(struct side_inputs *g, struct pass_values *v, const char *f
       f = add(g, path, reads, folder);
       if (reads == PASS_READS_RANGES ? read_ranges(f, err) : read_text(g, f, err)) return -1;
     }
-    char hex[DIGEST_HEX];
-    hex_encode(f->sha256, DIGEST_BYTES, hex);
-    v->of[o].sha256 = arena_string(&g->arena, span_str(hex));
+    v->of[o].sha256 = digest_hex_in(&g->arena, f->sha256);
     if (reads == PASS_READS_RANGES && f->ranges.form == RANGES_OWN)
       v->of[o].about = ranges_about(&f->ranges, &g->arena);
   }
@@ -98,13 +96,11 @@ static uint32_t shared_values(const struct ranges *r, const struct model *m, str
 
 static int refuse_model(const struct ranges *r, const struct model *m, struct span missing,
                         struct err *err) {
-  char theirs[DIGEST_HEX], ours[DIGEST_HEX];
-  hex_encode(r->meta_sha256, DIGEST_BYTES, theirs);
-  hex_encode(m->meta_sha256, DIGEST_BYTES, ours);
   err_fill(err, ERR_INPUT,
            "'%s' has the ranges of another model, '%s' (metadata %.16s...); this model (metadata "
            "%.16s...) has no value '%s'",
-           quote_path(r->path).s, quote_str(r->source).s, theirs, ours, quote(missing).s);
+           quote_path(r->path).s, quote_str(r->source).s, digest_hex(r->meta_sha256).s,
+           digest_hex(m->meta_sha256).s, quote(missing).s);
   return err_hint(err,
                   "run 'weir calibrate' on this model; if passes made it from '%s', use that "
                   "file as input and run those passes first (weir run --pass ... --pass ...)",

@@ -160,7 +160,7 @@ static void test_look(void **state) {
   // The same line on the same model: asked, and written again.
   edit_sample_open(&s);
   s.e.look = refuse_look;
-  s.e.look_ctx = &seen;
+  s.e.replay_ctx = &seen;
   assert_int_equal(edit_log_replay_line(&s.e, span_of(line, sizeof line - 2), 2, &err), 0);
   assert_int_equal(seen, SAMPLE_BIG);
   assert_string_equal(s.log, line);

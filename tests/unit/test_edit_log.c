@@ -725,7 +725,7 @@ static void test_artifact(void **state) {
                          "{\"tensor\":\"g0/t2:big\",\"dims\":[64,64]},\"part\":\"codes\""));
   edit_sample_open(&again);
   again.e.artifact = on_artifact;
-  again.e.artifact_ctx = &asked;
+  again.e.replay_ctx = &asked;
   const struct span line = span_of(s.log, s.n - 1);
   assert_int_equal(edit_log_replay_line(&again.e, line, 2, &err), 0);
   assert_true(asked.calls == 1 && asked.n == 1 && asked.first == codes_of_big(&again));

@@ -626,10 +626,8 @@ static void test_strings_stay_in_the_file(void **state) {
   struct pb_home *h = *state;
   uint8_t want[DIGEST_BYTES];
   struct digest *d = digest_new();
-  digest_start(d);
   struct pb p = strings_model(1000, d);
-  digest_end(d, want);
-  digest_free(d);
+  digest_finish(d, want);
   load(h, &p);
   pb_free(&p);
   assert_memory_equal(h->m.meta_sha256, want, DIGEST_BYTES);
@@ -650,13 +648,11 @@ static void test_meta_digest(void **state) {
   const uint64_t length = 2000, varint = 5;
   uint8_t want[DIGEST_BYTES];
   struct digest *d = digest_new();
-  digest_start(d);
   digest_add(d, p.at, at);
   digest_add(d, &length, 8);
   digest_add(d, p.at + at + 2000, p.n - at - 2000);
   digest_add(d, &varint, 8);
-  digest_end(d, want);
-  digest_free(d);
+  digest_finish(d, want);
   assert_memory_equal(h->m.meta_sha256, want, DIGEST_BYTES);
   pb_free(&p);
   p = digest_model(0xbb, 5, &at); // other weights: the same identity

@@ -82,14 +82,11 @@ static int check_shapes(struct model_check *c, struct model *m, const struct fau
 // ---- all of it ---------------------------------------------------------------------------------
 
 int model_check_run(struct model_check *c, struct sources **sources, struct err *found) {
-  const struct sources_options opening = {.allow_links = c->allow_links};
   const struct fault_sink sink = {take_fault, c};
   const struct load_options loading = {.faults = &sink};
-  *sources = NULL;
-  if (sources_open(sources, c->path, &opening, found) < 0) return -1;
   struct model m;
   model_init(&m);
-  int rc = load_model(&m, *sources, &loading, found);
+  int rc = load_model_at(&m, sources, c->path, c->allow_links, &loading, found);
   if (rc == 0) rc = check_operators(&m, &sink, found);
   if (rc == 0 && c->count[FAULT_ERROR] == 0) rc = check_shapes(c, &m, &sink, found);
   model_free(&m);

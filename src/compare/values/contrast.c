@@ -82,14 +82,6 @@ static bool goes_on(void *ctx) {
   return !stopped(ctx);
 }
 
-static void tell_now(struct team *t) {
-  const struct work_told told = {.bytes_done = t->bytes_done,
-                                 .bytes_total = t->bytes_total,
-                                 .work_done = (double)t->bytes_done,
-                                 .work_total = (double)t->bytes_total};
-  observer_tick(t->o->observer, &told);
-}
-
 static void tell(struct team *t, uint64_t bytes) {
   if (!observer_ticks(t->o->observer)) return;
   pthread_mutex_lock(&t->mu);
@@ -97,7 +89,7 @@ static void tell(struct team *t, uint64_t bytes) {
   const uint64_t now = threads_clock_ms();
   if (now - t->told_ms >= TICK_MS) {
     t->told_ms = now;
-    tell_now(t);
+    observer_tick_bytes(t->o->observer, t->bytes_done, t->bytes_total);
   }
   pthread_mutex_unlock(&t->mu);
 }
@@ -302,8 +294,7 @@ static int run_team(struct team *t, struct err *err) {
   }
   for (uint32_t s = 0; s < CONTRAST_SIDES; s++)
     if (t->side[s].sources && sources_unchanged(t->side[s].sources, err)) return -1;
-  t->bytes_done = t->bytes_total;
-  if (observer_ticks(t->o->observer)) tell_now(t);
+  observer_tick_bytes(t->o->observer, t->bytes_total, t->bytes_total);
   return 0;
 }
 

@@ -74,12 +74,9 @@ static int open_provenance(struct planned *x, struct final *s, struct err *err) 
   if (!theirs && stat(arena_folder(&x->arena, path), &folder) == 0 &&
       fstat(x->joined.st.dest, &dest) == 0 && folder.st_dev == dest.st_dev &&
       folder.st_ino == dest.st_ino) {
-    char manifest[256], tensors[256], signature[256];
-    manifest_name(manifest, x->joined.onnx_name);
-    manifest_tensors_name(tensors, x->joined.onnx_name);
-    manifest_signature_name(signature, x->joined.onnx_name);
-    theirs =
-        strcmp(name, manifest) == 0 || strcmp(name, tensors) == 0 || strcmp(name, signature) == 0;
+    const struct manifest_names beside = manifest_names(x->joined.onnx_name);
+    theirs = strcmp(name, beside.manifest) == 0 || strcmp(name, beside.tensors) == 0 ||
+             strcmp(name, beside.signature) == 0;
     for (uint32_t i = 0; i < p->n_outputs; i++)
       theirs = theirs || strcmp(name, p->outputs[i].name) == 0;
   }

@@ -25,18 +25,11 @@ static int put_lines(void *ctx, struct span text, struct err *err) {
 
 static int list_tensors(const struct commit *x, const struct staging *st,
                         struct companion **tensors, struct err *err) {
-  char name[256];
-  manifest_tensors_name(name, x->onnx_name);
-  if (companion_open(tensors, st->folder, name, err)) return -1;
+  const struct manifest_names beside = manifest_names(x->onnx_name);
+  if (companion_open(tensors, st->folder, beside.tensors, err)) return -1;
   const struct run_lines lines = {put_lines, *tensors};
   if (run_tensor_digests(x->plan, x->sources, st, &x->work, lines, err)) return -1;
   return companion_end(*tensors, err);
-}
-
-static const char *hex_of(const uint8_t sha256[DIGEST_BYTES], struct arena *a) {
-  char *hex = arena_alloc(a, DIGEST_HEX);
-  hex_encode(sha256, DIGEST_BYTES, hex);
-  return hex;
 }
 
 // With the digests of units, of the companion (NULL: there is none) and of the inputs (NULL: not
@@ -44,16 +37,15 @@ static const char *hex_of(const uint8_t sha256[DIGEST_BYTES], struct arena *a) {
 static int put_manifest(const struct commit *x, const uint8_t (*units)[DIGEST_BYTES],
                         const uint8_t *tensors, const char *const *inputs, struct json_out *out,
                         struct err *err) {
-  char own[256], companion[256], tensors_hex[DIGEST_HEX];
-  manifest_name(own, x->onnx_name);
-  manifest_tensors_name(companion, x->onnx_name);
-  if (tensors) hex_encode(tensors, DIGEST_BYTES, tensors_hex);
-  const char *const ignore[2] = {own, companion};
+  const struct manifest_names beside = manifest_names(x->onnx_name);
+  struct digest_hex tensors_hex;
+  if (tensors) tensors_hex = digest_hex(tensors);
+  const char *const ignore[2] = {beside.manifest, beside.tensors};
   const struct manifest_input in = {.plan = x->plan,
                                     .unit_digests = units,
                                     .edits_sha256 = x->edits_sha256,
                                     .layout_asked = x->layout_asked,
-                                    .tensors_sha256 = tensors ? tensors_hex : NULL,
+                                    .tensors_sha256 = tensors ? tensors_hex.s : NULL,
                                     .ignore_paths = ignore,
                                     .n_ignore_paths = tensors ? 2 : 1,
                                     .weir_version = version_number,
@@ -71,7 +63,7 @@ static int hash_inputs(const struct commit *x, const char *const **out, struct a
   for (uint32_t i = 0; i < n; i++) {
     uint8_t sum[DIGEST_BYTES];
     if (hash_source(x->sources, i, x->work.stop, sum, err)) return -1;
-    inputs[i] = hex_of(sum, a);
+    inputs[i] = digest_hex_in(a, sum);
   }
   *out = inputs;
   return 0;
@@ -125,24 +117,22 @@ static int write_provenance(const struct commit *x, const struct staging *st,
   const uint32_t n = x->plan->n_outputs;
   uint8_t(*sums)[DIGEST_BYTES] = arena_zalloc(a, n * sizeof *sums);
   const char **outputs = arena_alloc(a, n * sizeof *outputs);
-  char names[2][256];
+  const struct manifest_names beside = manifest_names(x->onnx_name);
   uint8_t sum[DIGEST_BYTES];
   if (hash_outputs(x, st, sums, a, err)) return -1;
   for (uint32_t i = 0; i < n; i++)
-    outputs[i] = hex_of(sums[i], a);
-  manifest_name(names[0], x->onnx_name);
-  manifest_tensors_name(names[1], x->onnx_name);
+    outputs[i] = digest_hex_in(a, sums[i]);
   if (x->manifest) digest_of(manifest->text, manifest->n, sum);
-  const struct provenance_input in = {.plan = x->plan,
-                                      .source_sha256 = inputs,
-                                      .output_sha256 = outputs,
-                                      .edits_sha256 = x->edits_sha256,
-                                      .manifest = x->manifest ? names[0] : NULL,
-                                      .manifest_sha256 = x->manifest ? hex_of(sum, a) : NULL,
-                                      .tensors = tensors ? names[1] : NULL,
-                                      .tensors_sha256 =
-                                          tensors ? hex_of(companion_sha256(tensors), a) : NULL,
-                                      .weir_version = version_number};
+  const struct provenance_input in = {
+      .plan = x->plan,
+      .source_sha256 = inputs,
+      .output_sha256 = outputs,
+      .edits_sha256 = x->edits_sha256,
+      .manifest = x->manifest ? beside.manifest : NULL,
+      .manifest_sha256 = x->manifest ? digest_hex_in(a, sum) : NULL,
+      .tensors = tensors ? beside.tensors : NULL,
+      .tensors_sha256 = tensors ? digest_hex_in(a, companion_sha256(tensors)) : NULL,
+      .weir_version = version_number};
   provenance_write(x->provenance, &in);
   return 0;
 }
@@ -166,7 +156,7 @@ static int write_records(const struct commit *x, const struct staging *st,
 // Digests are as long whatever they are.
 int commit_bytes(const struct commit *x, uint64_t *bytes, struct err *err) {
   static const uint8_t any[DIGEST_BYTES];
-  char hex[DIGEST_HEX];
+  const struct digest_hex hex = digest_hex(any);
   const uint32_t n_inputs = sources_count(x->sources);
   const uint64_t n_units = plan_unit_count(x->plan);
   struct arena a = {0};
@@ -174,9 +164,8 @@ int commit_bytes(const struct commit *x, uint64_t *bytes, struct err *err) {
   const char **inputs = arena_alloc(&a, n_inputs * sizeof *inputs + 1);
   struct json_out out = {0};
   int rc = 0;
-  hex_encode(any, DIGEST_BYTES, hex);
   for (uint32_t i = 0; i < n_inputs; i++)
-    inputs[i] = hex;
+    inputs[i] = hex.s;
   *bytes = x->tensor_digests ? run_tensor_digests_bytes(x->plan) : 0;
   if (x->manifest)
     rc = put_manifest(x, units, x->tensor_digests ? any : NULL, x->hash_inputs ? inputs : NULL,
@@ -233,7 +222,7 @@ void commit_say_left(struct observer *o, const struct seal_report *report) {
 }
 
 int commit_outputs(const struct commit *x, struct staging *st, struct commit_unchanged *unchanged,
-                 struct err *err) {
+                   struct err *err) {
   struct companion *tensors = NULL; // NULL: not wanted
   struct json_out manifest = {0};
   struct seal_report report = {0};

@@ -28,10 +28,8 @@ struct check {
 };
 
 static struct check check_for(const uint8_t sum[DIGEST_BYTES]) {
-  char hex[DIGEST_HEX];
   struct check c;
-  hex_encode(sum, DIGEST_BYTES, hex);
-  c.n = (size_t)snprintf(c.line, sizeof c.line, "{\"sha256\":\"%s\"}\n", hex);
+  c.n = (size_t)snprintf(c.line, sizeof c.line, "{\"sha256\":\"%s\"}\n", digest_hex(sum).s);
   return c;
 }
 
@@ -41,14 +39,12 @@ static struct check check_of(struct span report) {
   return check_for(sum);
 }
 
-static int remove_old(const struct staging *st, const char *name, struct err *err) {
-  if (fs_ops->unlinkat(st->folder, name, 0) == 0 || errno == ENOENT) return 0;
-  return err_errno(err, errno, ERR_IO, "cannot remove '%s' in '%s'", name, quote_str(st->name).s);
-}
-
 static int remove_if_there(const struct staging *st, const char *name, struct err *err) {
   struct stat at;
-  return fstatat(st->folder, name, &at, AT_SYMLINK_NOFOLLOW) ? 0 : remove_old(st, name, err);
+  if (fstatat(st->folder, name, &at, AT_SYMLINK_NOFOLLOW) ||
+      fs_ops->unlinkat(st->folder, name, 0) == 0 || errno == ENOENT)
+    return 0;
+  return err_errno(err, errno, ERR_IO, "cannot remove '%s' in '%s'", name, quote_str(st->name).s);
 }
 
 int kept_report_put(const struct staging *st, const char *name, struct span report,
@@ -83,16 +79,14 @@ int kept_report_put_page(const struct staging *st, const struct kept_page *page,
   if (!page->write) return remove_if_there(st, STAGING_PAGE, err);
   if (companion_open(&to.file, st->folder, STAGING_PAGE, err)) return -1;
   to.sum = digest_new();
-  digest_start(to.sum);
   page->write(page->ctx, (struct span_sink){put_piece, &to});
-  digest_end(to.sum, sum);
+  digest_finish(to.sum, sum);
   const struct check check = check_for(sum);
   int rc = to.err.kind == ERR_NONE ? 0 : -1;
   if (rc) *err = to.err;
   if (rc == 0) rc = companion_add(to.file, span_of(check.line, check.n), err);
   if (rc == 0) rc = companion_end(to.file, err);
   companion_close(to.file);
-  digest_free(to.sum);
   return rc;
 }
 

@@ -18,11 +18,7 @@ void pass_edits_init(struct pass_edits *pj, struct observer *observer,
 }
 
 void pass_edits_free(struct pass_edits *pj) {
-  TABLE_FREE(&pj->found, steps);
-  TABLE_FREE(&pj->found, sites);
-  TABLE_FREE(&pj->found, warnings);
-  TABLE_FREE(&pj->found, waiting);
-  TABLE_FREE(&pj->found, ranges);
+  TABLES_FREE(&pj->found, steps, sites, warnings, waiting, ranges);
   TABLE_FREE(pj, left);
   rank_done(&pj->rank);
   pipeline_free(&pj->pipeline);
@@ -310,14 +306,12 @@ static int check_targets(struct execution *exec, struct pass_edits *pj, struct e
 // A pass left what is no model: weir's fault, unless what it was given calls operators in a way that they do not have. Then
 // that is what the user can do something about.
 static void blame_model(const struct execution *exec, struct err *err) {
-  const struct sources_options opening = {.allow_links = exec->request->allow_links};
-  const struct load_options loading = {0};
   struct sources *sources;
   struct model m;
   struct err found = {0};
-  if (sources_open(&sources, exec->in_path, &opening, &found)) return;
   model_init(&m);
-  if (load_model(&m, sources, &loading, &found) == 0 && check_operators(&m, NULL, &found)) {
+  if (load_model_at(&m, &sources, exec->in_path, exec->request->allow_links, NULL, &found) == 0 &&
+      check_operators(&m, NULL, &found)) {
     *err = (struct err){0};
     err_set(err, ERR_MODEL, "%s", found.msg);
     err_hint(err,

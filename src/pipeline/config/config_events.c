@@ -195,8 +195,7 @@ void config_events_read(struct config_events *e, struct span text, struct arena 
     }
   }
   yaml_parser_delete(&m.parser);
-  TABLE_FREE(&m, anchors);
-  TABLE_FREE(&m, open);
+  TABLES_FREE(&m, anchors, open);
 }
 
 void config_events_free(struct config_events *e) {

@@ -12,7 +12,6 @@ int hash_source(struct sources *s, uint32_t file, const volatile int *stop,
   const uint64_t size = sources_size(s, file);
   uint8_t *block = arena_alloc(&scratch, READ_BLOCK);
   struct digest *d = digest_new();
-  digest_start(d);
   int rc = 0;
   for (uint64_t off = 0; off < size && rc == 0; off += READ_BLOCK) {
     const size_t n = (size_t)min_u64(READ_BLOCK, size - off);
@@ -21,8 +20,7 @@ int hash_source(struct sources *s, uint32_t file, const volatile int *stop,
                : sources_read(s, file, off, block, n, err);
     if (rc == 0) digest_add(d, block, n);
   }
-  digest_end(d, sha256);
-  digest_free(d);
+  digest_finish(d, sha256);
   arena_free(&scratch);
   return rc;
 }

@@ -424,20 +424,12 @@ int load_model(struct model *m, struct sources *s, const struct load_options *op
   wire_close(&l.w);
   for (uint32_t i = 0; i < l.n_frames; i++) {
     struct frame *f = &l.frames[i];
-    TABLE_FREE(f, skeleton);
-    TABLE_FREE(f, kept);
-    TABLE_FREE(f, items);
-    TABLE_FREE(f, inputs);
-    TABLE_FREE(f, outputs);
-    TABLE_FREE(f, attrs);
+    TABLES_FREE(f, skeleton, kept, items, inputs, outputs, attrs);
     load_payload_free(&f->payload);
   }
   TABLE_FREE(&l, frames);
   arena_free(&l.scratch);
-  TABLE_FREE(&l, function_opsets);
-  TABLE_FREE(&l, elided);
-  TABLE_FREE(&l, bytes);
-  TABLE_FREE(&l, lacks);
+  TABLES_FREE(&l, function_opsets, elided, bytes, lacks);
   arena_free(&l.lacking);
   model_trim(m);
   if (rc) return rc;
@@ -446,4 +438,10 @@ int load_model(struct model *m, struct sources *s, const struct load_options *op
   const int checked = check_structure(m, l.options.faults, warnings ? &found : NULL, err);
   if (warnings) *warnings = found.warnings;
   return checked;
+}
+
+int load_model_at(struct model *m, struct sources **s, const char *path, bool allow_links,
+                  const struct load_options *options, struct err *err) {
+  const struct sources_options opening = {.allow_links = allow_links};
+  return sources_open(s, path, &opening, err) ? -1 : load_model(m, *s, options, err);
 }

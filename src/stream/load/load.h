@@ -34,9 +34,12 @@ struct load_options {
 // With a fault sink, faults of single rows are reported and the load goes on (such a tensor has no
 // data); a data file that is missing, cannot be opened or is too short for several tensors is one
 // fault, with the error that it would be without a sink as its cause. What breaks the framing or passes a limit ends it all the same, with -1 and *err. The
-// structure (check.h) is checked last.
+// structure (check.h) is checked last. options NULL: as if all were zero.
 int load_model(struct model *m, struct sources *s, const struct load_options *options,
                struct err *err);
+// Opens the .onnx as well. *s is to be closed after a failure too; NULL: it could not be opened.
+int load_model_at(struct model *m, struct sources **s, const char *path, bool allow_links,
+                  const struct load_options *options, struct err *err);
 
 // What a file of the sources seems to be that is not what it should be: "is a web page", and what the
 // user can do about it (or NULL). For a data file fewer things are known than for a model. what is

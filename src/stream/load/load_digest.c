@@ -63,7 +63,6 @@ static int compare_places(const void *a, const void *b) {
 int load_digest(struct loader *l) {
   if (l->n_elided) qsort(l->elided, l->n_elided, sizeof *l->elided, compare_places);
   struct digest *d = digest_new();
-  digest_start(d);
   const int rc = add_file(l, d);
   if (rc == 0) {
     const struct model *m = l->m;

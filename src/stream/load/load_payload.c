@@ -27,8 +27,7 @@ void load_payload_clear(struct payload *p) {
 }
 
 void load_payload_free(struct payload *p) {
-  TABLE_FREE(p, pieces);
-  TABLE_FREE(p, marks);
+  TABLES_FREE(p, pieces, marks);
 }
 
 static struct piece *add_piece(struct payload *p, uint64_t off, uint64_t len, uint32_t tag_bytes) {

@@ -109,9 +109,7 @@ int model_folder_list(struct model_folder *b, const char *folder, struct err *er
 }
 
 void model_folder_done(struct model_folder *b) {
-  TABLE_FREE(b, files);
-  TABLE_FREE(b, models);
-  TABLE_FREE(b, parts);
+  TABLES_FREE(b, files, models, parts);
   arena_free(&b->arena);
 }
 

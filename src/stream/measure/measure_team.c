@@ -27,14 +27,6 @@ static bool goes_on(void *ctx) {
 }
 
 // Every byte is worth the same: all of them get the same candidates.
-static void tell_now(struct measure_team *m) {
-  const struct work_told told = {.bytes_done = m->bytes_done,
-                                 .bytes_total = m->bytes_total,
-                                 .work_done = (double)m->bytes_done,
-                                 .work_total = (double)m->bytes_total};
-  observer_tick(m->o->observer, &told);
-}
-
 void measure_tell(struct measure_worker *w, uint64_t bytes) {
   struct measure_team *m = w->team;
   if (!observer_ticks(m->o->observer)) return;
@@ -43,7 +35,7 @@ void measure_tell(struct measure_worker *w, uint64_t bytes) {
   const uint64_t now = threads_clock_ms();
   if (now - m->told_ms >= TICK_MS) {
     m->told_ms = now;
-    tell_now(m);
+    observer_tick_bytes(m->o->observer, m->bytes_done, m->bytes_total);
   }
   pthread_mutex_unlock(&m->mu);
 }
@@ -90,7 +82,6 @@ int measure_team_run(struct measure_team *m, struct err *err) {
     return -1;
   }
   if (sources_unchanged(m->sources, err)) return -1;
-  m->bytes_done = m->bytes_total;
-  if (observer_ticks(m->o->observer)) tell_now(m);
+  observer_tick_bytes(m->o->observer, m->bytes_total, m->bytes_total);
   return 0;
 }

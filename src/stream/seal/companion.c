@@ -39,8 +39,6 @@ int companion_open(struct companion **out, int folder, const char *name, struct 
   l->fd = fd;
   l->file = digest_new();
   l->unit = digest_new();
-  digest_start(l->file);
-  digest_start(l->unit);
   l->arena = arena;
   *out = l;
   return 0;

@@ -35,12 +35,12 @@ bool manifest_can_name(const char *output) {
          strcmp(output, "..") != 0;
 }
 
-void manifest_name(char name[256], const char *onnx_name) {
-  snprintf(name, 256, "%s.manifest.json", onnx_name);
-}
-
-void manifest_tensors_name(char name[256], const char *onnx_name) {
-  snprintf(name, 256, "%s.tensors.jsonl", onnx_name);
+struct manifest_names manifest_names(const char *onnx_name) {
+  struct manifest_names n;
+  snprintf(n.manifest, sizeof n.manifest, "%s.manifest.json", onnx_name);
+  snprintf(n.tensors, sizeof n.tensors, "%s.tensors.jsonl", onnx_name);
+  snprintf(n.signature, sizeof n.signature, "%s.sig", onnx_name);
+  return n;
 }
 
 // ---- writing ----
@@ -73,11 +73,9 @@ static struct shard_row *sorted_shards(const struct plan *p, struct arena *a, ui
 static void digest_root(const uint8_t (*units)[DIGEST_BYTES], const struct shard_row *rows,
                         uint32_t n, uint8_t root[DIGEST_BYTES]) {
   struct digest *d = digest_new();
-  digest_start(d);
   for (uint32_t i = 0; i < n; i++)
     digest_add(d, units[rows[i].unit], DIGEST_BYTES);
-  digest_end(d, root);
-  digest_free(d);
+  digest_finish(d, root);
 }
 
 void manifest_root(const struct plan *p, const uint8_t (*units)[DIGEST_BYTES],
@@ -200,18 +198,14 @@ static int no_manifest(const struct reading *r, const char *why) {
                  quote_str(r->shown).s, why);
 }
 
-static bool text_is(const struct json_value *doc, const char *key, const char *is) {
-  struct span s;
-  return json_as_string(json_get(doc, key), &s) && span_is(s, is);
-}
-
 static int check_form(const struct reading *r, const struct json_value *doc) {
   const struct json_value *predicate = json_get(doc, "predicate");
   const struct json_value *how = json_get(predicate, "serialization");
-  if (!text_is(doc, "_type", MANIFEST_STATEMENT_TYPE) ||
-      !text_is(doc, "predicateType", MANIFEST_PREDICATE_TYPE))
+  if (!json_is_text(json_get(doc, "_type"), MANIFEST_STATEMENT_TYPE) ||
+      !json_is_text(json_get(doc, "predicateType"), MANIFEST_PREDICATE_TYPE))
     return no_manifest(r, "it is not an in-toto statement about a model");
-  if (!text_is(how, "method", "shards") || !text_is(how, "hash_type", "sha256"))
+  if (!json_is_text(json_get(how, "method"), "shards") ||
+      !json_is_text(json_get(how, "hash_type"), "sha256"))
     return no_manifest(r, "its method is not SHA-256 over shards");
   if (!json_is_object(json_get(predicate, "x_weir")) ||
       !json_is_array(json_get(predicate, "resources")) || json_count(json_get(doc, "subject")) != 1)
@@ -272,7 +266,7 @@ static int take_resource(const struct reading *r, const struct json_value *row) 
   if (!json_as_string(json_get(row, "digest"), &hex) ||
       !hex_decode(hex, shard->digest, DIGEST_BYTES))
     return no_manifest(r, "a resource's digest is not 64 hexadecimal digits");
-  if (!text_is(row, "algorithm", r->algorithm))
+  if (!json_is_text(json_get(row, "algorithm"), r->algorithm))
     return no_manifest(r, "a resource's algorithm is not SHA-256 over shards of its shard_size");
   if (!take_file(m, name, start) || m->sizes[m->n_files - 1] != start)
     return no_manifest(r, "its resources are out of order, have a gap, or are not base names");
@@ -307,8 +301,7 @@ static int take_resources(struct reading *r, const struct json_value *predicate)
 // One model is what all of it is about, and it is the one that was asked for.
 static int check_model(const struct reading *r, const char *wanted) {
   const struct manifest *m = r->m;
-  struct span output;
-  if (!json_as_string(json_get(m->x_weir, "output"), &output) || !span_is(output, m->subject))
+  if (!json_is_text(json_get(m->x_weir, "output"), m->subject))
     return no_manifest(r, "its subject and its x_weir.output are different models");
   if (wanted && strcmp(m->subject, wanted) != 0) {
     err_fill(r->err, ERR_MODEL, "the manifest '%s' is for '%s'", quote_path(r->shown).s,
@@ -316,7 +309,7 @@ static int check_model(const struct reading *r, const char *wanted) {
     return err_hint(r->err, "a manifest is valid only for the model that it names, not for a copy "
                             "under another name");
   }
-  if (manifest_file_named(m, output) == NO_ID)
+  if (manifest_file_named(m, span_str(m->subject)) == NO_ID)
     return no_manifest(r, "its model is not among its resources");
   return 0;
 }
@@ -344,18 +337,14 @@ static int take_document(struct reading *r, const struct json_value *doc) {
     return no_manifest(r, "its subject has no name or no SHA-256");
   m->subject = arena_string(&m->arena, name);
   struct digest *d = digest_new();
-  digest_start(d);
   for (uint32_t i = 0; i < m->n_shards; i++)
     digest_add(d, m->shards[i].digest, DIGEST_BYTES);
-  digest_end(d, root);
-  digest_free(d);
+  digest_finish(d, root);
   if (memcmp(root, stated, DIGEST_BYTES) == 0) return 0;
-  char is[DIGEST_HEX];
-  hex_encode(root, DIGEST_BYTES, is);
   return err_set(r->err, ERR_MODEL,
                  "manifest '%s' is inconsistent: its root digest is %.64s, but its resources give "
                  "%s",
-                 quote_str(r->shown).s, (const char *)hex.at, is);
+                 quote_str(r->shown).s, (const char *)hex.at, digest_hex(root).s);
 }
 
 static int refuse_unsigned(const char *shown, struct err *err) {

@@ -25,9 +25,11 @@ void manifest_root(const struct plan *p, const uint8_t (*units)[DIGEST_BYTES],
                    uint8_t root[DIGEST_BYTES]);
 // A ':' or '/' in a name has no form in a manifest. To be asked before anything is run.
 bool manifest_can_name(const char *output);
-// `<onnx>.manifest.json` and `<onnx>.tensors.jsonl`.
-void manifest_name(char name[256], const char *onnx_name);
-void manifest_tensors_name(char name[256], const char *onnx_name);
+// Of the files beside an .onnx: `<onnx>.manifest.json`, `<onnx>.tensors.jsonl` and `<onnx>.sig`.
+struct manifest_names {
+  char manifest[256], tensors[256], signature[256];
+};
+struct manifest_names manifest_names(const char *onnx_name);
 
 // ---- what others ask of a manifest ----
 

@@ -21,10 +21,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-void manifest_signature_name(char name[256], const char *onnx_name) {
-  snprintf(name, 256, "%s.sig", onnx_name);
-}
-
 // ---- hashing ------------------------------------------------------------------------------------
 
 static int differs(const char *name, struct err *err, const char *how) {
@@ -96,15 +92,13 @@ int manifest_hash_files(const struct manifest *m, int dir, const struct reread_w
 
 static void put_serialization(struct json_out *out, const struct manifest *m, const char *name,
                               const char *signature) {
-  char companion[256];
-  manifest_tensors_name(companion, m->subject);
   json_put_object(out, "serialization");
   json_put_text(out, "method", "files");
   json_put_text(out, "hash_type", "sha256");
   json_put_bool(out, "allow_symlinks", false);
   json_put_array(out, "ignore_paths");
   json_text(out, name);
-  if (m->lists_tensors) json_text(out, companion);
+  if (m->lists_tensors) json_text(out, manifest_names(m->subject).tensors);
   json_text(out, signature);
   json_end_array(out);
   json_end_object(out);
@@ -141,11 +135,6 @@ void manifest_signed_write(struct json_out *out, const struct manifest *m, const
   json_end_object(out);
 }
 
-static bool text_is(const struct json_value *v, const char *is) {
-  struct span s;
-  return json_as_string(v, &s) && span_is(s, is);
-}
-
 static const struct json_value *own_part(const struct manifest_signed *s) {
   return json_get(json_get(s->doc, "predicate"), "x_weir");
 }
@@ -155,8 +144,8 @@ int manifest_signed_read(struct manifest_signed *s, struct span statement, const
   struct span hex;
   *s = (struct manifest_signed){.doc = json_parse(statement, shown, err), .shown = shown};
   if (!s->doc) return -1;
-  const bool about_model = text_is(json_get(s->doc, "_type"), MANIFEST_STATEMENT_TYPE) &&
-                           text_is(json_get(s->doc, "predicateType"), MANIFEST_PREDICATE_TYPE);
+  const bool about_model = json_is_text(json_get(s->doc, "_type"), MANIFEST_STATEMENT_TYPE) &&
+                           json_is_text(json_get(s->doc, "predicateType"), MANIFEST_PREDICATE_TYPE);
   const bool names = json_as_string(json_get(json_get(own_part(s), "manifest"), "sha256"), &hex) &&
                      hex_decode(hex, s->manifest_sha256, DIGEST_BYTES);
   if (about_model && names) return 0;
@@ -192,8 +181,8 @@ static bool agrees(const struct manifest *m, uint32_t file, const struct json_va
   uint8_t sha256[DIGEST_BYTES];
   struct span hex;
   const struct manifest_shard *shard = &m->shards[m->first[file]];
-  return text_is(json_get(row, "name"), m->files[file]) &&
-         text_is(json_get(row, "algorithm"), "sha256") &&
+  return json_is_text(json_get(row, "name"), m->files[file]) &&
+         json_is_text(json_get(row, "algorithm"), "sha256") &&
          json_as_string(json_get(row, "digest"), &hex) && hex_decode(hex, sha256, DIGEST_BYTES) &&
          (m->first[file + 1] - m->first[file] > 1 ||
           memcmp(sha256, shard->digest, DIGEST_BYTES) == 0);
@@ -206,8 +195,8 @@ int manifest_signed_is_about(const struct manifest_signed *s, const struct manif
   const struct json_value *subject = json_get(json_first(subjects), "name");
   const struct json_value *rows = json_get(json_get(s->doc, "predicate"), "resources");
   const struct json_value *row = json_first(rows);
-  if (!text_is(manifest, name)) return about_other(s, manifest, name, err);
-  if (json_count(subjects) != 1 || !text_is(subject, m->subject))
+  if (!json_is_text(manifest, name)) return about_other(s, manifest, name, err);
+  if (json_count(subjects) != 1 || !json_is_text(subject, m->subject))
     return about_other(s, subject, m->subject, err);
   for (uint32_t f = 0; f < m->n_files; f++, row = json_next(row))
     if (!row || !agrees(m, f, row)) return inconsistent(s, m->files[f], err);

@@ -10,8 +10,6 @@
 #include "stream/seal/manifest.h"
 #include "stream/sys/reread.h"
 
-// `<onnx>.sig`
-void manifest_signature_name(char name[256], const char *onnx_name);
 // Hashes the files that m names, in the folder `dir`. ERR_FAIL if one of them is not what m says, which is named;
 // ERR_PERMISSION for a link, which no verifier follows. `sha256`: of each.
 int manifest_hash_files(const struct manifest *m, int dir, const struct reread_work *work,

@@ -55,12 +55,10 @@ static void rename_tail(char *name, const uint8_t plan_id[DIGEST_BYTES], unsigne
     at--;
   uint8_t sum[DIGEST_BYTES];
   struct digest *d = digest_new();
-  digest_start(d);
   digest_add(d, plan_id, DIGEST_BYTES);
   digest_add(d, name, n);
   digest_add(d, &attempt, sizeof attempt);
-  digest_end(d, sum);
-  digest_free(d);
+  digest_finish(d, sum);
   for (size_t i = 0; at < n; at++, i++)
     name[at] = "0123456789abcdefghijklmnopqrstuvwxyz"[sum[i % DIGEST_BYTES] % 36];
 }

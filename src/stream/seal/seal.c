@@ -83,14 +83,13 @@ static int drop_old_sidecar(const struct staging *st, const struct seal_old *old
 }
 
 static void note_unchanged(const struct seal_intent *s, struct seal_report *report) {
-  char manifest[256];
-  manifest_name(manifest, seal_intent_onnx(s));
+  const struct manifest_names beside = manifest_names(seal_intent_onnx(s));
   report->unchanged = true;
   for (uint32_t i = 0; i < s->n_moves; i++) {
     const struct seal_move *m = &s->moves[i];
     if (m->role != SEAL_COMPANION)
       report->unchanged = report->unchanged && m->kept;
-    else if (strcmp(m->name, manifest) == 0)
+    else if (strcmp(m->name, beside.manifest) == 0)
       report->same_manifest = m->kept;
     else
       report->same_tensors = m->kept;
@@ -178,7 +177,6 @@ static int add_outputs(struct seal_intent *s, const struct staging *st, const st
 
 static int add_companions(struct seal_intent *s, const struct staging *st, const char *onnx,
                           const struct seal_options *o, struct err *err) {
-  char name[256];
   if (o->tensors) {
     if (add_move(s, st, companion_name(o->tensors), SEAL_COMPANION, err)) return -1;
     struct seal_move *m = &s->moves[s->n_moves - 1];
@@ -187,8 +185,9 @@ static int add_companions(struct seal_intent *s, const struct staging *st, const
   }
   if (!o->manifest) return 0;
   const struct span text = span_of(o->manifest, o->manifest_bytes);
-  manifest_name(name, onnx);
-  if (fs_put_file(st->folder, name, text, err) || add_move(s, st, name, SEAL_COMPANION, err))
+  const struct manifest_names beside = manifest_names(onnx);
+  if (fs_put_file(st->folder, beside.manifest, text, err) ||
+      add_move(s, st, beside.manifest, SEAL_COMPANION, err))
     return -1;
   struct seal_move *m = &s->moves[s->n_moves - 1];
   m->n_units = (uint32_t)((text.n + PLAN_UNIT_BYTES - 1) / PLAN_UNIT_BYTES);

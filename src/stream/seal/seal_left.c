@@ -36,7 +36,6 @@ struct looking {
 static bool read_plan(const struct staging *st, struct plan *p) {
   struct span json = {0}, literals = {0};
   struct err unreadable = {0};
-  char hex[DIGEST_HEX];
   bool good =
       fs_read_own(st->folder, "plan.json", PLAN_MAX_BYTES, st->name, &json, &unreadable) == 0 &&
       fs_read_own(st->folder, "plan.bin", PLAN_MAX_BYTES, st->name, &literals, &unreadable) == 0 &&
@@ -44,9 +43,9 @@ static bool read_plan(const struct staging *st, struct plan *p) {
   if (json.at) fs_free(json);
   if (literals.at) fs_free(literals);
   if (!good) return false;
-  hex_encode(p->id, DIGEST_BYTES, hex);
-  hex[ID_SHOWN] = '\0';
-  if (strstr(st->name, hex)) return true;
+  struct digest_hex hex = digest_hex(p->id);
+  hex.s[ID_SHOWN] = '\0';
+  if (strstr(st->name, hex.s)) return true;
   plan_free(p);
   return false;
 }

@@ -99,11 +99,12 @@ static void add_stale(struct seal_intent *s, int dest, const char *name) {
 }
 
 static void ask_manifest(struct finding *f) {
-  char name[256];
+  const struct manifest_names beside = manifest_names(f->onnx);
   struct manifest m;
   struct err none = {0};
-  manifest_name(name, f->onnx);
-  if (manifest_read(&m, &(struct manifest_at){f->dest, name, name, NULL, NULL}, &none)) return;
+  if (manifest_read(
+          &m, &(struct manifest_at){f->dest, beside.manifest, beside.manifest, NULL, NULL}, &none))
+    return;
   for (uint32_t i = 0; i < m.n_files && strcmp(m.subject, f->onnx) == 0; i++)
     if (is_data_file(f, m.files[i]))
       add_old(f, m.files[i], true, false);
@@ -111,18 +112,18 @@ static void ask_manifest(struct finding *f) {
       add_old(f, m.files[i], false, true);
   manifest_free(&m);
   f->s->stale = arena_alloc(&f->s->arena, 2 * sizeof *f->s->stale);
-  add_stale(f->s, f->dest, name);
-  manifest_tensors_name(name, f->onnx);
-  add_stale(f->s, f->dest, name);
+  add_stale(f->s, f->dest, beside.manifest);
+  add_stale(f->s, f->dest, beside.tensors);
 }
 
 static bool is_listed(int dest, const char *onnx, const char *name) {
-  char path[256];
+  const struct manifest_names beside = manifest_names(onnx);
   struct manifest m;
   struct err none = {0};
   bool listed;
-  manifest_name(path, onnx);
-  if (manifest_read(&m, &(struct manifest_at){dest, path, path, onnx, NULL}, &none)) return false;
+  if (manifest_read(&m, &(struct manifest_at){dest, beside.manifest, beside.manifest, onnx, NULL},
+                    &none))
+    return false;
   listed = manifest_file_named(&m, span_str(name)) != NO_ID;
   manifest_free(&m);
   return listed;

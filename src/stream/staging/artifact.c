@@ -31,7 +31,6 @@ static void add_text(struct digest *d, const void *at, size_t n) {
 
 void artifact_request_id(const struct artifact_request *q, uint8_t id[DIGEST_BYTES]) {
   struct digest *d = digest_new();
-  digest_start(d);
   add_text(d, q->meta_sha256, DIGEST_BYTES);
   // The first file is the .onnx itself: what matters of it is in meta_sha256, and its name does
   // not.
@@ -43,8 +42,7 @@ void artifact_request_id(const struct artifact_request *q, uint8_t id[DIGEST_BYT
   }
   add_text(d, q->stage, strlen(q->stage));
   add_text(d, q->options.at, q->options.n);
-  digest_end(d, id);
-  digest_free(d);
+  digest_finish(d, id);
 }
 
 void artifact_begin(struct json_out *j, const struct artifact_request *q,
@@ -237,20 +235,17 @@ fail:
 }
 
 int artifact_put(struct artifact *a, struct span text, struct err *err) {
-  char hex[DIGEST_HEX];
   uint8_t *copy = arena_must(malloc(text.n + 1), text.n + 1);
   memcpy(copy, text.at, text.n);
   a->text = span_of(copy, text.n);
   digest_of(text.at, text.n, a->sha256);
-  hex_encode(a->sha256, sizeof a->sha256, hex);
   if (a->at.folder < 0) return 0;
-  if (fs_put_file(a->at.folder, hex, text, err)) return -1;
+  if (fs_put_file(a->at.folder, digest_hex(a->sha256).s, text, err)) return -1;
   return fs_sync_folder(a->at.folder, a->at.name, err);
 }
 
 int artifact_move(struct artifact *a, const struct staging *st, struct err *err) {
-  char hex[DIGEST_HEX];
-  hex_encode(a->sha256, sizeof a->sha256, hex);
+  const struct digest_hex hex = digest_hex(a->sha256);
   if (st->folder < 0) return 0;
   if (fs_ops->mkdirat(st->folder, "artifacts", 0777) && errno != EEXIST)
     return err_errno(err, errno, ERR_IO, "cannot make 'artifacts' in '%s'", quote_str(st->name).s);
@@ -258,7 +253,7 @@ int artifact_move(struct artifact *a, const struct staging *st, struct err *err)
   if (to < 0)
     return err_errno(err, errno, ERR_IO, "cannot open 'artifacts' in '%s'", quote_str(st->name).s);
   int bad = 0;
-  if (!staging_has(to, hex)) bad = fs_put_file(to, hex, a->text, err);
+  if (!staging_has(to, hex.s)) bad = fs_put_file(to, hex.s, a->text, err);
   if (!bad) bad = fs_sync_folder(to, "artifacts", err);
   close(to);
   if (!bad) bad = fs_sync_folder(st->folder, st->name, err);

@@ -13,9 +13,7 @@
 enum { NAME_BYTES = DIGEST_HEX + 8 };
 
 static void name_of(char name[NAME_BYTES], const uint8_t sha256[DIGEST_BYTES]) {
-  char hex[DIGEST_HEX];
-  hex_encode(sha256, DIGEST_BYTES, hex);
-  snprintf(name, NAME_BYTES, "%s.jsonl", hex);
+  snprintf(name, NAME_BYTES, "%s.jsonl", digest_hex(sha256).s);
 }
 
 static int open_folder(const char *folder, enum err_kind kind, struct err *err) {
@@ -93,9 +91,9 @@ int artifact_cache_take(const struct artifact_cache *k, const struct artifact_re
   artifact_begin(&head, q, id);
   const struct json_value *row = json_first(k->listed);
   for (; row && rc == 0 && !text->at; row = json_next(row)) {
-    struct span stage, hex;
+    struct span hex;
     uint8_t sha256[DIGEST_BYTES];
-    if (json_as_string(json_get(row, "stage"), &stage) && span_is(stage, q->stage) &&
+    if (json_is_text(json_get(row, "stage"), q->stage) &&
         json_as_string(json_get(row, "sha256"), &hex) && hex_decode(hex, sha256, sizeof sha256))
       rc = take(k->folder, sha256, span_of(head.text, head.n), text, err);
   }

@@ -28,9 +28,8 @@ enum { ID_HEX = 16, OUT_MAX = 200, ENTER_TRIES = 16 };
 
 void staging_name(char name[STAGING_NAME_MAX], const char *onnx_name,
                   const uint8_t plan_id[DIGEST_BYTES]) {
-  char id[DIGEST_HEX];
-  hex_encode(plan_id, DIGEST_BYTES, id);
-  snprintf(name, STAGING_NAME_MAX, ".%.*s.%.*s.weir", OUT_MAX, onnx_name, ID_HEX, id);
+  snprintf(name, STAGING_NAME_MAX, ".%.*s.%.*s.weir", OUT_MAX, onnx_name, ID_HEX,
+           digest_hex(plan_id).s);
 }
 
 static bool ends_with(const char *s, size_t n, const char *tail, size_t *rest) {

@@ -13,11 +13,9 @@ static bool has_bytes(FILE *f, const struct file_lookup *wanted) {
   uint8_t block[1 << 14], sum[DIGEST_BYTES];
   size_t n;
   struct digest *d = digest_new();
-  digest_start(d);
   while ((n = again_fread(block, sizeof block, f)) > 0)
     digest_add(d, block, n);
-  digest_end(d, sum);
-  digest_free(d);
+  digest_finish(d, sum);
   return !ferror(f) && memcmp(sum, wanted->sha256, sizeof sum) == 0;
 }
 

@@ -380,8 +380,7 @@ void array_files_close(struct array_files *x) {
   for (uint32_t i = 0; i < x->n_open; i++)
     close(x->open[i]);
   space_close(&x->s);
-  TABLE_FREE(x, open);
-  TABLE_FREE(x, cases);
+  TABLES_FREE(x, open, cases);
 }
 
 static struct feed feed_of(struct span content) {

@@ -342,15 +342,7 @@ void sites_done(struct sites *s) {
   struct sites_cut *c = s->cut;
   if (!c) return;
   sites_boundary_free(c->boundary);
-  TABLE_FREE(c, parent);
-  TABLE_FREE(c, graph);
-  TABLE_FREE(c, claims);
-  TABLE_FREE(c, reads);
-  TABLE_FREE(c, bodies);
-  TABLE_FREE(c, calls);
-  TABLE_FREE(c, guests);
-  TABLE_FREE(c, aliases);
-  TABLE_FREE(c, torn);
+  TABLES_FREE(c, parent, graph, claims, reads, bodies, calls, guests, aliases, torn);
   struct arena scratch = c->scratch; // *c lies in it
   arena_free(&scratch);
   s->cut = NULL;

@@ -72,16 +72,13 @@ struct sites_boundary *sites_boundary_new(struct sites_cut *c) {
 }
 
 void sites_boundary_free(struct sites_boundary *b) {
-  TABLE_FREE(b, before);
-  TABLE_FREE(b, after);
+  TABLES_FREE(b, before, after, pairs, way);
   TABLE_FREE(&b->constants[BEFORE], list);
   TABLE_FREE(&b->constants[AFTER], list);
   TABLE_FREE(&b->nodes[BEFORE], list);
   TABLE_FREE(&b->nodes[AFTER], list);
-  TABLE_FREE(b, pairs);
   TABLE_FREE(&b->alone[BEFORE], list);
   TABLE_FREE(&b->alone[AFTER], list);
-  TABLE_FREE(b, way);
   struct arena scratch = b->scratch; // *b lies in it
   arena_free(&scratch);
 }
@@ -285,7 +282,7 @@ static bool is_of_constants(struct sites_boundary *b, int side, uint32_t value) 
     const uint32_t at = b->way[--b->n_way];
     const struct model_value *v = &c->m[side]->values[at];
     if (sites_constant(c, side, at, &found)) continue;
-    if (v->kind != VALUE_NODE_OUTPUT || sites_has_bodies(c->m[side], v->def)) return false;
+    if (v->kind != VALUE_NODE_OUTPUT || model_has_bodies(c->m[side], v->def)) return false;
     if (b->walked[v->def] == b->walk) continue;
     if (++steps > AROUND_MOST) return false;
     b->walked[v->def] = b->walk;
@@ -305,7 +302,7 @@ static enum addable addable(struct sites_boundary *b, int side, uint32_t value, 
   if (m->nodes[*node].graph != b->draft->graph && !is_of_constants(b, side, value))
     return ADD_NEVER;
   if (shape_elsewhere(b, m, *node)) return ADD_NEVER;
-  return sites_has_bodies(m, *node) ? ADD_NOT : ADD;
+  return model_has_bodies(m, *node) ? ADD_NOT : ADD;
 }
 
 static void add_node(struct sites_boundary *b, int side, uint32_t node) {

@@ -226,15 +226,6 @@ static void push_bodies(struct sites_cut *c, const struct model *m, uint32_t nod
   }
 }
 
-bool sites_has_bodies(const struct model *m, uint32_t node) {
-  const struct model_node *n = &m->nodes[node];
-  for (uint32_t i = 0; i < n->n_attrs; i++) {
-    const struct model_attr *a = &m->attrs[n->attrs + i];
-    if (!(a->flags & ATTR_DEAD) && (a->type == ATTR_GRAPH || a->type == ATTR_GRAPHS)) return true;
-  }
-  return false;
-}
-
 static void note_read(struct sites_cut *c, const struct model *m, uint32_t value) {
   c->looked++;
   if (value != NO_ID && c->within[m->values[value].graph] != c->reading)

@@ -30,10 +30,7 @@ void draw_close(struct draw *d) {
   if (!d) return;
   if (d->sized != d->in) infer_free(d->sized);
   model_calls_done(&d->calls);
-  TABLE_FREE(d, inputs);
-  TABLE_FREE(d, symbols);
-  TABLE_FREE(d, bound);
-  TABLE_FREE(d, small);
+  TABLES_FREE(d, inputs, symbols, bound, small);
   struct arena kept = d->arena; // it holds *d too
   arena_free(&kept);
 }

@@ -21,11 +21,8 @@
 #include <string.h>
 
 static int open_side(struct verify_side *s, const char *path, bool allow_links, struct err *err) {
-  const struct sources_options options = {.allow_links = allow_links};
-  const struct load_options load = {.no_matter_the_data = false};
   s->path = path;
-  if (sources_open(&s->sources, path, &options, err)) return -1;
-  return load_model(&s->model, s->sources, &load, err);
+  return load_model_at(&s->model, &s->sources, path, allow_links, NULL, err);
 }
 
 static void close_side(struct verify_side *s) {

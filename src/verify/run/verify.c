@@ -50,8 +50,7 @@ void verify_end(struct verify *v) {
   if (v->log) fclose(v->log);
   if (v->log_path) (void)unlink(v->log_path);
   scratch_end(&(struct scratch){v->scratch, v->scratch_fd});
-  TABLE_FREE(&v->found, rows);
-  TABLE_FREE(&v->found, layers);
+  TABLES_FREE(&v->found, rows, layers);
   arena_free(&v->found.arena);
   arena_free(&v->arena);
   *v = (struct verify){.scratch_fd = -1};

@@ -97,12 +97,8 @@ static void keep_values(struct verify_half *h, struct arena *a) {
 
 static int open_model(struct verify_half *h, const struct verify *v, const char *path,
                       bool allow_links, struct err *err) {
-  const struct sources_options options = {.allow_links = allow_links};
-  const struct load_options load = {.warnings = NULL};
   struct arena a = {0};
-  if (sources_open(&h->sources, path, &options, err) ||
-      load_model(&h->model, h->sources, &load, err))
-    return -1;
+  if (load_model_at(&h->model, &h->sources, path, allow_links, NULL, err)) return -1;
   keep_values(h, &a);
   arena_free(&a);
   const struct calibrate_model_of of = {.m = &h->model,

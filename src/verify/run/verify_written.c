@@ -145,14 +145,10 @@ static uint32_t *map_of(struct arena *a, uint32_t n) {
 
 int verify_written_open(struct verify_written *w, const char *path, bool allow_links,
                         const struct model *edited, struct err *err) {
-  const struct sources_options options = {.allow_links = allow_links};
-  const struct load_options load = {.warnings = NULL};
   *w = (struct verify_written){.sources = NULL};
   model_init(&w->model);
   recipes_init(&w->recipes);
-  if (sources_open(&w->sources, path, &options, err) ||
-      load_model(&w->model, w->sources, &load, err))
-    return -1;
+  if (load_model_at(&w->model, &w->sources, path, allow_links, NULL, err)) return -1;
   struct matching x = {.a = edited, .b = &w->model, .w = w};
   w->graph_of = map_of(&w->arena, edited->n_graphs);
   w->node_of = map_of(&w->arena, edited->n_nodes);

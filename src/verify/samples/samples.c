@@ -145,11 +145,9 @@ static int add_array(struct samples *s, struct digest *d, const struct array *x,
 static int digest_sample(struct samples *s, uint8_t sha256[DIGEST_BYTES], struct err *err) {
   struct digest *d = digest_new();
   int rc = 0;
-  digest_start(d);
   for (uint32_t i = 0; i < s->inputs.n && rc == 0; i++)
     rc = add_array(s, d, &s->inputs.list[i], err);
-  digest_end(d, sha256);
-  digest_free(d);
+  digest_finish(d, sha256);
   return rc;
 }
 
@@ -191,14 +189,12 @@ static int list_all(struct samples *s, struct err *err) {
 static int look_at_all(struct samples *s, struct err *err) {
   struct digest *all = digest_new();
   int rc = 0;
-  digest_start(all);
   for (uint32_t i = 0; i < s->list.n_items && rc == 0; i++) {
     struct samples_item *item = &s->list.items[i];
     rc = load(s, item, err) || digest_sample(s, item->sha256, err) ? -1 : 0;
     digest_add(all, item->sha256, DIGEST_BYTES);
   }
-  digest_end(all, s->sha256);
-  digest_free(all);
+  digest_finish(all, s->sha256);
   let_go(s);
   return rc;
 }
@@ -229,8 +225,7 @@ void samples_close(struct samples *s) {
   let_go(s);
   for (uint32_t i = 0; i < s->list.n_raws; i++)
     if (s->list.raws[i].fd >= 0) close(s->list.raws[i].fd);
-  TABLE_FREE(&s->list, items);
-  TABLE_FREE(&s->list, raws);
+  TABLES_FREE(&s->list, items, raws);
   arena_free(&s->sample);
   struct arena arena = s->arena; // it holds *s
   arena_free(&arena);

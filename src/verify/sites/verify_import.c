@@ -126,7 +126,6 @@ static int import(struct edits *e, struct arena *a, struct err *err) {
 }
 
 int verify_import_source(struct verify *v, struct sources *sources, struct err *err) {
-  const struct load_options load = {.warnings = NULL};
   struct model m;
   struct recipes recipes;
   struct edits edits;
@@ -137,7 +136,7 @@ int verify_import_source(struct verify *v, struct sources *sources, struct err *
   edit_groups_keep(&edits);
   v->import = arena_zalloc(&v->arena, sizeof *v->import);
   v->import_close = close_import;
-  int rc = load_model(&m, sources, &load, err);
+  int rc = load_model(&m, sources, NULL, err);
   if (rc == 0) rc = import(&edits, &a, err);
   const struct checkpoint_edited edited = {&edits, sources, v->options.memory};
   if (rc == 0)

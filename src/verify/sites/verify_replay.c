@@ -55,10 +55,9 @@ static int replay(struct verify_replay *x, const struct request *request, const 
 int verify_replay_open(struct verify_replay *x, const struct request *request, const char *model,
                        const char *log, uint32_t groups, bool partial, struct user_rules *own,
                        struct err *err) {
-  const struct load_options load = {.warnings = NULL};
   int rc = replay(x, request, model, log, groups, partial, own, err);
   if (rc == 0 && groups) rc = add_functions(&x->exec, x->loaded_nodes, err);
-  if (rc == 0) rc = load_model(&x->source, x->exec.sources, &load, err);
+  if (rc == 0) rc = load_model(&x->source, x->exec.sources, NULL, err);
   return rc;
 }
 

@@ -208,8 +208,7 @@ int verify_rest(struct verify *v, struct verify_replay *x, struct verify_written
   if (rc == 0) rc = look_at_tensors(&r, err);
   diff_done(&r.d);
   edits_free(&r.theirs);
-  TABLE_FREE(&r, pairs);
-  TABLE_FREE(&r, of);
+  TABLES_FREE(&r, pairs, of);
   arena_free(&r.arena);
   return rc;
 }

@@ -169,13 +169,12 @@ static int verify_edits(struct verify *v, struct execution *exec, const char *pa
                         struct err *err) {
   const bool writes = exec->mode != IO_NULL;
   struct verify_written written = {.sources = NULL};
-  const struct load_options load = {.warnings = NULL};
   struct model source;
   struct recipes recipes;
   const char *log = whole_log(v);
   model_init(&source);
   recipes_init(&recipes);
-  int rc = load_model(&source, exec->sources, &load, err);
+  int rc = load_model(&source, exec->sources, NULL, err);
   if (rc == 0 && writes)
     rc = verify_written_open(&written, path, exec->request->allow_links, &exec->model, err);
   const struct verify_edited e = {.source = &source,

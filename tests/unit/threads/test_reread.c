@@ -59,10 +59,8 @@ static int hash(uint64_t off, uint64_t len, int pieces, uint8_t sum[DIGEST_BYTES
   struct hashing h = {pieces, digest_new()};
   const struct reread range = {
       .fd = fd, .name = "x.data", .off = off, .len = len, .add = add, .go_on = counted, .ctx = &h};
-  digest_start(h.sha);
   const int r = reread_hash(&range, buf, sizeof buf, err);
-  digest_end(h.sha, sum);
-  digest_free(h.sha);
+  digest_finish(h.sha, sum);
   return r;
 }
 

@@ -63,13 +63,11 @@ static void print_verdict(const struct audit *a) {
   const struct audit_result *r = &a->result;
   const struct quoted model = quote_str(t->model);
   const uint32_t n = a->files.n_unlisted;
-  char tensors[256];
-  manifest_tensors_name(tensors, t->name);
   for (uint32_t i = 0; i < n; i++)
     printf("not checked: %s\n", quote_str(a->files.unlisted[i]).s);
   if (a->lacks_digests)
     printf("%s: file is missing (the digests per tensor, which the manifest lists)\n",
-           quote_str(tensors).s);
+           quote_str(manifest_names(t->name).tensors).s);
   if (a->n_found > 0)
     printf("%s: DAMAGED: %lu of %lu unit%s in %lu file%s\n", model.s, r->damaged, r->shards,
            plural(r->shards), r->files, plural(r->files));

@@ -80,9 +80,7 @@ void eval_cache_close(struct eval_cache *c) {
   eval_turns_close(c->turns);
   for (size_t i = 0; i < c->n_entries; i++)
     free(c->entries[i].memory);
-  TABLE_FREE(c, entries);
-  TABLE_FREE(c, slots);
-  TABLE_FREE(c, live);
+  TABLES_FREE(c, entries, slots, live);
   if (c->fd >= 0) close(c->fd);
   pthread_mutex_destroy(&c->mu);
   free(c);

@@ -96,7 +96,6 @@ void sites_reads(struct sites_cut *c, int side, uint32_t node);
 bool sites_constant(struct sites_cut *c, int side, uint32_t value, struct model_constant *out);
 // The function that the graph lies in, or NO_ID.
 uint32_t sites_function_of(const struct model *m, uint32_t graph);
-bool sites_has_bodies(const struct model *m, uint32_t node);
 
 // ---- sites_join.c ----
 uint32_t sites_join_root(struct sites_cut *c, uint32_t element);
