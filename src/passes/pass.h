@@ -136,9 +136,8 @@ struct pass_env {
   // What inference found (infer.h), from the first pass on that infers; pass_run.c infers what is new behind each
   // pass and gives it back in the end. NULL: none has. A pass that infers sets it, and frees the one before.
   struct infer *infer;
-  bool keeps_declared; // a pass was told to keep declarations that are wrong
-  struct pass_result
-      *result; // of the pass that runs, where it runs by itself (struct pass.run); else NULL
+  bool keeps_declared;        // a pass was told to keep declarations that are wrong
+  struct pass_result *result; // of a pass that runs by itself (struct pass.run); else NULL
 };
 
 // What a pass that keeps to a size took the output to be, whose true size is known when it is planned.

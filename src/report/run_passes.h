@@ -10,8 +10,8 @@
 struct run_site {
   const char *op_type, *status, *reason;
   const char *name; // of the node as reports say it: never empty
-  const char
-      *layer; // of the first node that uses the weight, as far as it has a name; else as `name`
+  // Of the first node that uses the weight, as far as it has a name; else as `name`.
+  const char *layer;
   struct span tensor;
   const char *chosen, *chosen_by;
   const struct figures *figures; // where something was chosen; else NULL
@@ -113,10 +113,10 @@ struct run_passes {
   TABLE(uint32_t, waiting); // sites whose weights nodes make of constants: folding stores them
   TABLE(struct run_ranges, ranges);
   const struct rank *rank; // of --rank; NULL: it was not asked for
-  uint64_t nodes[2],
-      convs;       // of the model before and after, bodies and functions included; Conv, after
-  bool is_command; // the command is one pass; steps before it are the command's too
-  bool verbose;    // a pipeline file asks for a line for each step
+  uint64_t nodes[2];       // of the model before and after, bodies and functions included
+  uint64_t convs;          // Conv, after
+  bool is_command;         // the command is one pass; steps before it are the command's too
+  bool verbose;            // a pipeline file asks for a line for each step
   // A node that no runtime has, and that none of the steps replaces though import-qonnx would. An empty domain: there is none.
   struct span foreign, foreign_domain;
 };

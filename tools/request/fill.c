@@ -15,6 +15,7 @@
 #include "render/models/render_inspect.h"
 #include "verify/run/verify.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <stddef.h>
@@ -204,7 +205,10 @@ static int put(const struct destination *p, void *into, const struct taking *t) 
   case WHETHER_GIVEN: *(bool *)at |= v->given; break;
   case OFF: *(bool *)at = !cli_flag(t->args, t->option); break;
   case TEXT: *(const char **)at = cli_string(t->args, t->option); break;
-  case UINT32: *(uint32_t *)at = (uint32_t)number(t); break;
+  case UINT32:
+    assert(number(t) <= UINT32_MAX);
+    *(uint32_t *)at = (uint32_t)number(t);
+    break;
   case UINT64: *(uint64_t *)at = number(t); break;
   case INT64: *(int64_t *)at = (int64_t)number(t); break;
   case DOUBLE:

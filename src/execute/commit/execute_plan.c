@@ -2,7 +2,8 @@
 //
 // What is left of a run that failed: nothing, unless going on with it makes sense (a signal, a full
 // disk, an I/O error). Then the staging folder stays, and its size and the command to resume are
-// said: that command, given again, plans the same and makes the units without a record. The null engine writes nothing, so nothing of it is ever left.
+// said: that command, given again, plans the same and makes the units without a record. The null
+// engine writes nothing, so nothing of it is ever left.
 #include "execute/commit/execute_plan.h"
 
 #include "base/shell_words.h"

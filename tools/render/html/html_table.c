@@ -38,7 +38,7 @@ struct quoted html_words(double x, enum html_form form) {
   else if (form == HTML_BYTES)
     q = quote_bytes((uint64_t)x);
   else if (form == HTML_COUNT)
-    q = html_whole((uint64_t)x);
+    q = html_whole((uint64_t)llround(x));
   else if (form == HTML_ONE)
     snprintf(q.s, sizeof q.s, "%.1f", x);
   else if (form == HTML_SIX)
