@@ -268,6 +268,9 @@ int calibrate_scales_write(const struct calibrate_scales *q, struct calibrate_sc
   model_init(&s.m);
   json_object(&s.out);
   int rc = check_output(q->out, q->replace, err);
+  if (rc == 0)
+    rc = record_file_spares(q->out, "output", q->table ? q->table : q->model, !q->table,
+                            q->allow_links, err);
   if (rc == 0) rc = q->table ? take_table(&s, q->table, err) : take_model(&s, q, err);
   json_end_object(&s.out);
   json_newline(&s.out);

@@ -101,9 +101,7 @@ static int check_record(const struct execution *exec, const struct record *r, st
            stat_folder(r->path, &st) && fstat(exec->out.dest, &dest) == 0 && is_same(&st, &dest))
     whose = "output";
   if (!whose) return 0;
-  err_set(err, ERR_USAGE, "--%s would overwrite '%s', which belongs to the %s", r->option,
-          quote_str(r->path).s, whose);
-  return err_hint(err, "give it another name");
+  return record_file_refuse(r->option, r->path, whose, err);
 }
 
 // Would one replace the other? A device or a pipe takes both.

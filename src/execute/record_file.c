@@ -5,6 +5,7 @@
 
 #include "base/again.h"
 #include "base/table.h"
+#include "stream/load/load.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -43,6 +44,42 @@ int record_file_foresee(const char *path, struct err *err) {
   else
     bad = faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) < 0;
   const int rc = bad ? cannot_write(path, err) : 0;
+  arena_free(&scratch);
+  return rc;
+}
+
+int record_file_refuse(const char *option, const char *path, const char *whose, struct err *err) {
+  err_set(err, ERR_USAGE, "--%s would overwrite '%s', which belongs to the %s", option,
+          quote_str(path).s, whose);
+  return err_hint(err, "give it another name");
+}
+
+static bool belongs(const struct stat *at, const char *file, bool is_model, bool allow_links) {
+  struct stat other;
+  if (stat(file, &other) == 0 && at->st_dev == other.st_dev && at->st_ino == other.st_ino)
+    return true;
+  if (!is_model) return false;
+  struct model m;
+  struct sources *sources = NULL;
+  struct err ignored = {0};
+  model_init(&m);
+  (void)load_model_at(&m, &sources, file, allow_links, NULL, &ignored);
+  const bool is = sources && sources_find_inode(sources, at->st_dev, at->st_ino) != NO_ID;
+  model_free(&m);
+  if (sources) sources_close(sources);
+  return is;
+}
+
+int record_file_spares(const char *path, const char *option, const char *file, bool is_model,
+                       bool allow_links, struct err *err) {
+  struct arena scratch = {0};
+  const char *const ways[] = {path, arena_printf(&scratch, "%s.part", path)};
+  int rc = 0;
+  for (size_t i = 0; i < 2 && rc == 0 && !path_is_stream(path); i++) {
+    struct stat at;
+    if (stat(ways[i], &at) == 0 && S_ISREG(at.st_mode) && belongs(&at, file, is_model, allow_links))
+      rc = record_file_refuse(option, ways[i], "input", err);
+  }
   arena_free(&scratch);
   return rc;
 }

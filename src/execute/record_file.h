@@ -46,6 +46,12 @@ int record_file_end(struct record_file *t, struct span text, struct err *err);
 int record_file_page(struct record_file *t,
                      void (*page)(const struct run_report *r, struct span_sink sink),
                      const struct run_report *r, struct err *err);
+// Would a text at `path`, or on its way there, replace a file that is read: `file`, or one that this model's tensors are
+// stored in? ERR_USAGE, by the name of the option. A model that cannot be loaded has no other files.
+int record_file_spares(const char *path, const char *option, const char *file, bool is_model,
+                       bool allow_links, struct err *err);
+// ERR_USAGE, with a hint: the option's text would replace it, and it belongs to the `whose` ("input").
+int record_file_refuse(const char *option, const char *path, const char *whose, struct err *err);
 // Could it be opened? Makes nothing.
 int record_file_foresee(const char *path, struct err *err);
 // Will it be renamed into place? False for a device, a pipe, a link and "-".

@@ -1,6 +1,7 @@
 """weir static with scales that are there already: overrides without RANGES, and what `calibrate --scales` takes out of a model or a table."""
 
 import json
+import shutil
 
 import numpy as np
 import onnx
@@ -8,6 +9,7 @@ import onnxruntime
 import pytest
 from onnx import helper, numpy_helper
 
+from compare import folder_bytes
 from conftest import DATA
 
 pytestmark = pytest.mark.in_memory
@@ -143,3 +145,14 @@ def test_types_of_codes_without_zero_points(weir, tmp_path):
     found = json.loads((tmp_path / "s.json").read_text())
     assert {name: [each["quant_type"] for each in row] for name, row in found.items()} == {"w": ["int8"], "x": ["int8"], "y": ["uint8"]}
     assert "2 left out" in said
+
+
+@pytest.mark.parametrize("scales", ["model", "table.json"])
+def test_overrides_replace_nothing_that_is_read(weir, tmp_path, scales):
+    shutil.copy(DATA / "qat" / "fake_quant.onnx", tmp_path / "model")
+    (tmp_path / "table.json").write_text('{"x": [0.5, 1]}')
+    before = folder_bytes(tmp_path)
+    model = tmp_path / "model"
+    given, out = (scales, model) if scales == "model" else [tmp_path / scales] * 2
+    assert "would overwrite" in weir("calibrate", model, "-o", out, "--scales", given, "--force", code=2).err
+    assert folder_bytes(tmp_path) == before

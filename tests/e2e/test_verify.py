@@ -15,6 +15,7 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from compare import folder_bytes
 from conftest import DATA, built_tool, package_models, program
 from small_models import save, value
 from test_preprocess import EXPORTS, MODELS
@@ -880,3 +881,20 @@ def test_sums_of_products_are_below_zero_too(weir, tmp_path, after):
     (tmp_path / "wrong.rules").write_text('mine/Wrong "not the same" exact :\n  Relu(x) -> Abs(x) ;\n')
     words = ["--rules", tmp_path / "wrong.rules", "--verify"]
     assert "'r'" in weir("run", tmp_path / "in.onnx", tmp_path / "out.onnx", *words, code=1).err
+
+
+@pytest.mark.parametrize("option", ["--report-json", "--report-html"])
+def test_a_report_replaces_nothing_that_is_compared(weir, tmp_path, small_encoder, option):
+    """Nor does it on its way, as FILE.part, or by another name of the file."""
+    for path in small_encoder.parent.iterdir():
+        shutil.copy(path, tmp_path)
+    model, out, log = (tmp_path / name for name in (small_encoder.name, "out.onnx", "log.jsonl"))
+    weir("conv2matmul", model, out, "--edit-log", log)
+    os.symlink(f"{model.name}.data", tmp_path / "link")
+    os.link(log, tmp_path / "r.part")
+    before = folder_bytes(tmp_path)
+    for name in (model.name, f"{model.name}.data", out.name, f"{out.name}.data", log.name, "link", "r"):
+        done = weir("verify", model, out, "--edits", log, option, tmp_path / name, code=2)
+        assert f"{option} would overwrite" in done.err and done.out == ""
+    assert folder_bytes(tmp_path) == before
+    weir("verify", model, out, "--edits", log, option, tmp_path / "report")

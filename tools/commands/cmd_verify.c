@@ -64,8 +64,21 @@ struct records {
   struct record_file json, page;
 };
 
+// A report is none of the files that are compared.
+static int spares_inputs(const struct cli_args *args, enum cli_option report, struct err *err) {
+  const char *path = cli_string(args, report), *word = cli_row(args->command, report).name;
+  const char *const read[] = {cli_operand(args, "SRC"), cli_operand(args, "OUT"),
+                              cli_string(args, OPT_EDITS), cli_string(args, OPT_VERIFY_INPUTS)};
+  const bool links = cli_flag(args, OPT_ALLOW_LINKS);
+  for (size_t i = 0; path && i < sizeof read / sizeof *read; i++)
+    if (read[i] && record_file_spares(path, word, read[i], i < 2, links, err)) return -1;
+  return 0;
+}
+
 static int open_records(struct records *r, const struct cli_args *args, struct arena *a,
                         struct err *err) {
+  if (spares_inputs(args, OPT_REPORT_JSON, err) || spares_inputs(args, OPT_REPORT_HTML, err))
+    return -1;
   const char *json = cli_string(args, OPT_REPORT_JSON), *page = cli_string(args, OPT_REPORT_HTML);
   if (json && page && strcmp(json, page) == 0)
     return err_set(err, ERR_USAGE, "--report-json and --report-html name the same file '%s'",
