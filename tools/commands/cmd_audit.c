@@ -4,7 +4,7 @@
 // reports it and gives exit code 1 itself.
 #include "cli/commands.h"
 #include "cli/report.h"
-#include "render/jobs/render_audit.h"
+#include "render/results/render_audit.h"
 #include "request/fill.h"
 
 int cmd_audit(const struct cli_args *args, struct err *err) {

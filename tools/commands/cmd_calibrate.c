@@ -3,7 +3,7 @@
 #include "calibrate/calibrate_scales.h"
 #include "cli/commands.h"
 #include "cli/report.h"
-#include "render/jobs/render_calibrated.h"
+#include "render/results/render_calibrated.h"
 #include "request/calibrate_take.h"
 #include "request/fill.h"
 #include "stream/sys/machine.h"

@@ -4,7 +4,7 @@
 // one's code ends the command. List and summary are the result, on standard output; with --json the document alone is.
 #include "cli/commands.h"
 #include "cli/report.h"
-#include "render/jobs/render_leftovers.h"
+#include "render/results/render_leftovers.h"
 
 int cmd_clean(const struct cli_args *args, struct err *err) {
   const char *dir = cli_operand(args, "DIR");

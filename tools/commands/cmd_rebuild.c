@@ -8,7 +8,7 @@
 #include "cli/commands.h"
 #include "cli/report.h"
 #include "rebuild/rebuild.h"
-#include "render/jobs/render_rebuild.h"
+#include "render/results/render_rebuild.h"
 #include "request/calibrate_take.h"
 #include "request/cli_request.h"
 #include "request/fill.h"

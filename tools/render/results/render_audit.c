@@ -1,5 +1,5 @@
 // What an audit found, for people and for scripts.
-#include "render/jobs/render_audit.h"
+#include "render/results/render_audit.h"
 
 #include "base/shell_words.h"
 #include "cli/report.h"

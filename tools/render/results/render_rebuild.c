@@ -1,8 +1,8 @@
 // The verdict of a rebuild.
-#include "render/jobs/render_rebuild.h"
+#include "render/results/render_rebuild.h"
 
 #include "cli/report.h"
-#include "render/jobs/render_audit.h"
+#include "render/results/render_audit.h"
 
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 // The list of what interrupted runs left, and its summary.
-#include "render/jobs/render_leftovers.h"
+#include "render/results/render_leftovers.h"
 
 #include "base/shell_words.h"
 #include "cli/report.h"

@@ -1,5 +1,5 @@
 // What a calibration has to say when it is over.
-#include "render/jobs/render_calibrated.h"
+#include "render/results/render_calibrated.h"
 #include "cli/report.h"
 #include "stream/sys/machine.h"
 
