@@ -526,6 +526,6 @@ def test_licences_beyond_ascii(tmp_path, compiler):
     run(*cmake, "-P", ROOT / "tools/cli/help/licenses.cmake")
     (tmp_path / "main.c").write_text('#include <stdio.h>\n#include "cli/help/licenses.h"\nint main(void) {'
                                      " for (const struct license *l = licenses; l->name; l++) fputs(l->text, stdout); }\n")
-    warnings = ["-std=c17", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror", f"-I{ROOT}/tools/cli/help"]
+    warnings = ["-std=c17", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror", "-iquote", ROOT / "tools"]
     run(*words, *warnings, tmp_path / "licenses.c", tmp_path / "main.c", "-o", tmp_path / "main")
     assert run(tmp_path / "main") == "LICENSE" + text + "other.txt" + text
