@@ -16,6 +16,7 @@ import pytest
 from onnx import helper, numpy_helper
 
 import exact_products
+from conftest import sampled
 from int8_sites import Site, decibels, node, operators, run
 
 pytestmark = pytest.mark.in_memory
@@ -229,8 +230,7 @@ def test_codes_of_a_bias_fit(weir, tmp_path, kind):
             assert min(site.levels(site.quantized(weir, tmp_path, "static", *words)).values()) > 25, (by, words)
 
 
-@pytest.mark.parametrize("op", ["Gemm", "Conv"])
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form, op", sampled(FORMS, ["Gemm", "Conv"], every=2))
 def test_a_bias_leaves_room_for_sums(weir, tmp_path, op, form):
     """Its codes and the sum of products that they are added to share int32, whose sums wrap around."""
     x, w = np.abs(normal(3, 256)), np.abs(normal(256, 4))
@@ -308,8 +308,7 @@ MOVED_RANGES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", MOVED_RANGES)
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form, kind", sampled(FORMS, MOVED_RANGES, every=2))
 def test_an_unsorted_graph_becomes_the_same(weir, tmp_path, form, kind):
     """Its nodes, and all of its tensors, in whatever order the file lists the nodes."""
     site, made = MOVED_RANGES[kind](), []
@@ -327,9 +326,7 @@ def test_an_unsorted_graph_becomes_the_same(weir, tmp_path, form, kind):
     assert made[0] == made[1]
 
 
-@pytest.mark.parametrize("kind", MOVED_RANGES)
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("to", ["qdq", "qoperator"])
+@pytest.mark.parametrize("to, form, kind", sampled(["qdq", "qoperator"], FORMS, MOVED_RANGES, every=2))
 def test_an_unsorted_quantized_graph_becomes_the_same(weir, tmp_path, to, form, kind):
     site, made = MOVED_RANGES[kind](), []
     source, ranges = site.write(tmp_path)

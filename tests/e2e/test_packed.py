@@ -15,7 +15,7 @@ WITHIN = 0.06  # samples are a twentieth of the files here
 WAYS = [
     ["cast", "--to", "float16"],
     ["shrink"],
-    ["shrink", "--method", "float_weights", "--levels", "100"],
+    pytest.param(["shrink", "--method", "float_weights", "--levels", "100"], marks=pytest.mark.long),
     ["quantize", "--block-size", "64"],
     ["run", "--pass", "conv2matmul", "--pass", "quantize:block_size=64", "--pass", "shrink"],
     ["convert", "--external"],
