@@ -1,4 +1,4 @@
-// The files that a run writes beside its outputs: the edit log, the plan, the reports.
+// The files that a run writes next to its outputs: the edit log, the plan, the reports.
 //
 // How one is written: record_file.c. Their paths are the user's, and a slip of the shell's completion may name a model's own files:
 // those are looked for before anything is opened for writing, the input's by inode, the output's by
@@ -7,6 +7,7 @@
 
 #include "base/again.h"
 #include "side_inputs/side_inputs.h"
+#include "stream/sys/fs.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +23,7 @@ static const char *folder_of(const char *path, struct arena *a) {
 
 // ---- names -------------------------------------------------------------------------------------
 
-// The .onnx, and what is written beside it under names made from its own.
+// Is it the name of the .onnx, or of a file next to it whose name is made from that one?
 static bool is_beside(const struct execution *exec, const char *base) {
   const struct manifest_names beside = manifest_names(exec->out.onnx_name);
   return strcmp(base, exec->out.onnx_name) == 0 || strcmp(base, beside.manifest) == 0 ||
@@ -56,11 +57,9 @@ bool execution_writes(const struct execution *exec, int folder, const char *name
 
 bool execution_reads(const struct execution *exec, const struct stat *st) {
   const char *const beside[] = {exec->request->edits, exec->request->config};
-  struct stat other;
   if (sources_find_inode(exec->sources, st->st_dev, st->st_ino) != NO_ID) return true;
   for (size_t i = 0; i < sizeof beside / sizeof beside[0]; i++)
-    if (beside[i] && !path_is_stream(beside[i]) && stat(beside[i], &other) == 0 &&
-        S_ISREG(other.st_mode) && is_same(&other, st))
+    if (beside[i] && !path_is_stream(beside[i]) && S_ISREG(st->st_mode) && fs_is_at(st, beside[i]))
       return true;
   return exec->request->given && side_inputs_has(exec->request->given, st);
 }
@@ -127,7 +126,7 @@ int execution_check_files(struct execution *exec, struct err *err) {
   return 0;
 }
 
-// A data file by the name of something else that is written beside it would be lost under it.
+// A data file with the name of another output would be overwritten by it.
 int execution_check_data_file(const struct execution *exec, struct err *err) {
   const char *name = exec->layout.data_name;
   bool bad = name && (!*name || strchr(name, '/') || is_beside(exec, name));

@@ -6,6 +6,7 @@
 #include "base/again.h"
 #include "base/table.h"
 #include "stream/load/load.h"
+#include "stream/sys/fs.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -55,9 +56,7 @@ int record_file_refuse(const char *option, const char *path, const char *whose, 
 }
 
 static bool belongs(const struct stat *at, const char *file, bool is_model, bool allow_links) {
-  struct stat other;
-  if (stat(file, &other) == 0 && at->st_dev == other.st_dev && at->st_ino == other.st_ino)
-    return true;
+  if (fs_is_at(at, file)) return true;
   if (!is_model) return false;
   struct model m;
   struct sources *sources = NULL;

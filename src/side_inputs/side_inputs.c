@@ -1,6 +1,7 @@
 // The list is short: a pipeline names one file or two. They are found by the words that named them.
 #include "side_inputs/side_inputs.h"
 #include "json/plain_file.h"
+#include "stream/sys/fs.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -56,17 +57,13 @@ int side_inputs_take(struct side_inputs *g, struct pass_values *v, const char *f
   return 0;
 }
 
-static bool is_at(const char *path, const struct stat *st) {
-  struct stat other;
-  return stat(path, &other) == 0 && other.st_dev == st->st_dev && other.st_ino == st->st_ino;
-}
-
 bool side_inputs_has(const struct side_inputs *g, const struct stat *st) {
   struct arena room = {0};
   bool has = false;
   for (uint32_t i = 0; i < g->n && !has; i++)
-    has = is_at(g->list[i]->opened, st) ||
-          (g->list[i]->ranges.data_bytes && is_at(ranges_data_path(g->list[i]->opened, &room), st));
+    has = fs_is_at(st, g->list[i]->opened) ||
+          (g->list[i]->ranges.data_bytes &&
+           fs_is_at(st, ranges_data_path(g->list[i]->opened, &room)));
   arena_free(&room);
   return has;
 }

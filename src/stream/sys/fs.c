@@ -248,6 +248,11 @@ void fs_free(struct span bytes) {
   free((void *)(uintptr_t)bytes.at);
 }
 
+bool fs_is_at(const struct stat *file, const char *path) {
+  struct stat at;
+  return stat(path, &at) == 0 && at.st_dev == file->st_dev && at.st_ino == file->st_ino;
+}
+
 int fs_sync_folder(int dir, const char *what, struct err *err) {
   if (fs_ops->fsync(dir) == 0 || errno == EINVAL) return 0;
   return err_errno(err, errno, ERR_IO, "cannot sync folder '%s'", quote_str(what).s);

@@ -59,6 +59,8 @@ int fs_read_own(int dir, const char *name, size_t limit, const char *where, stru
 // Makes a new one. What bears the name is removed first: if it is a link, what it leads to stays as it
 // is. `flags`: how it is opened.
 int fs_make_own(int dir, const char *name, int flags, struct err *err);
+// Does the path lead to this file? Links are followed.
+bool fs_is_at(const struct stat *file, const char *path);
 // fsync of a folder; file systems that cannot sync one (EINVAL) are taken at their word.
 int fs_sync_folder(int dir, const char *what, struct err *err);
 // How many bytes this process can still write to the file system that `dir` is on; false: unknown. What a file system

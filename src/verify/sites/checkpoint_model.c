@@ -1,6 +1,7 @@
 // A model on the way: the log is replayed up to a group, and what it is then is planned and written.
 #include "verify/sites/checkpoint_model.h"
 
+#include "stream/sys/fs.h"
 #include "verify/cut/part.h"
 #include "verify/sites/verify_replay.h"
 
@@ -8,11 +9,8 @@
 #include <unistd.h>
 
 static bool is_one_of(const struct pipeline_paths *paths, const struct stat *st) {
-  struct stat other;
   for (uint32_t i = 0; i < paths->n_list; i++)
-    if (stat(paths->list[i], &other) == 0 && other.st_dev == st->st_dev &&
-        other.st_ino == st->st_ino)
-      return true;
+    if (fs_is_at(st, paths->list[i])) return true;
   return false;
 }
 
