@@ -1,4 +1,4 @@
-// Signatures of written models, in files beside them (manifest_signed.h, bundle.h).
+// Signatures of written models, in files next to them (manifest_signed.h, bundle.h).
 #ifndef WEIR_SIGN_MODEL_H
 #define WEIR_SIGN_MODEL_H
 
@@ -7,7 +7,7 @@
 #include "stream/run/work.h"
 #include "stream/seal/manifest.h"
 
-// The key in a file. ERR_INPUT where there is none.
+// Reads the key in a file. ERR_INPUT if the file has no key.
 int sign_model_key(struct sign_key **out, const char *path, enum sign_key_half half,
                    struct err *err);
 
@@ -22,14 +22,14 @@ struct sign_model {
 int sign_model(const struct audit_target *t, const struct sign_key *key,
                const struct work_options *work, struct sign_model *out, struct err *err);
 
-// Who reads a manifest: the key that must have signed it (a file; NULL: nobody asks), and the words of the user, for a hint.
+// Who reads a manifest: the key that must have signed it (a file; NULL: the signature is not read), and the words of the user, for a hint.
 struct sign_model_reader {
   const char *public_key, *operand, *command;
 };
 // The manifest of a model, in its folder. With a public key the signature next to the model is looked at first: it is by
 // that key, which the caller frees (else *key stays NULL), is about this model, and the manifest is the one that was
-// signed. ERR_INPUT: there is no signature, or no manifest; ERR_MODEL:
-// it is none, or about another model; ERR_FAIL: it is by another key, or it or what it signs was changed.
+// signed. ERR_INPUT: the signature or the manifest is missing; ERR_MODEL:
+// it is malformed, or about another model; ERR_FAIL: it is by another key, or it or what it signs was changed.
 int sign_model_read(struct manifest *m, int *dir, const struct sign_model_reader *who,
                     const struct audit_target *t, struct sign_key **key, struct err *err);
 

@@ -1,4 +1,4 @@
-// The first read. What the model computes stays in the runtime; what comes back of a value are numbers:
+// The first read. What the model computes stays in the runtime; of a value it returns numbers:
 //
 //   v ─┬─▶ ReduceMin ─▶ least            (with --statistics: over all axes but the channels' one)
 //      ├─▶ ReduceMax ─▶ largest
@@ -9,7 +9,7 @@
 // Small values of models with thousands of them come back themselves (calibrate_small.c).
 //
 // A value with a NaN in it, and those that it may have come into, are fetched, and looked at here. What is the same as
-// another value in other dims is not looked at twice. Inputs are looked at here as well, since they are at hand.
+// another value in other dims is not looked at twice. Inputs are looked at here as well, since they are in memory.
 #include "calibrate/calibrate.h"
 
 #include "calibrate/calibrate_look.h"
@@ -85,12 +85,12 @@ static bool is_run(const struct calibrate_value *x) {
   return !x->input && x->same == NO_ID;
 }
 
-// Where infinities are let through, a NaN may come about wherever they do.
+// Infinities that are skipped may lead to a NaN in any value.
 static bool is_checked(const struct first *f, uint32_t i) {
   return f->c->values.list[i].checked || f->c->options.skip_infinite;
 }
 
-// All axes but the channels'. Of a value of unknown rank: those of its rows, one behind the other.
+// All axes but the channels'. For a value of unknown rank: those of its rows, one after the other.
 static const char *channel_axes(struct first *f, uint32_t i, const char *in, int64_t *axes,
                                 uint32_t *n) {
   const struct calibrate_value *x = &f->c->values.list[i];
@@ -158,7 +158,7 @@ static enum runtime_end load(struct first *f, struct err *err) {
   f->wanted = arena_alloc(&f->names, (v->n_list + (size_t)1) * 5 * sizeof *f->wanted);
   f->n_wanted = 0;
   calibrate_model_begin(f->c->model);
-  // The runtime begins with what leads to the last node that nobody reads: so the first value's come last, and no value has
+  // The runtime begins with what leads to the last node without a reader: so the first value's come last, and no value has
   // to wait in memory until all is computed.
   for (uint32_t i = v->n_list; i-- > 0;)
     if (is_run(&v->list[i])) f->fetched[i] ? add_value(f, i) : add_outputs(f, i);

@@ -1,9 +1,9 @@
-// The model as the runtime is given it for calibration: a small .onnx in the scratch folder, whose weights are mapped from
-// the files of the source (plan_refer.h), and behind it what a read adds: nodes and outputs.
+// The model that the runtime loads for calibration: a small .onnx in the scratch folder, whose weights are mapped from the
+// files of the source (plan_refer.h). A read appends nodes and outputs to it.
 //
 //   calibrate_model_open      plans it; nothing is written
 //   calibrate_model_write     the small .onnx, and the weights that passes changed
-//   calibrate_model_begin, _node …, _output …, _load      with these nodes and outputs beside its own; as often as wanted
+//   calibrate_model_begin, _node …, _output …, _load      with these nodes and outputs after its own; any number of times
 //   calibrate_model_close     removes what was written
 #ifndef WEIR_CALIBRATE_MODEL_H
 #define WEIR_CALIBRATE_MODEL_H
@@ -49,7 +49,7 @@ void calibrate_model_node(struct calibrate_model *c, const char *op, const char 
 void calibrate_model_reduce(struct calibrate_model *c, const char *op, const char *in,
                             const char *out, const int64_t *axes, uint32_t n);
 void calibrate_model_output(struct calibrate_model *c, const char *name);
-// *out: as runtime_load gives it; the added outputs lie behind the model's own.
+// *out: as runtime_load gives it; the added outputs follow the model's own.
 enum runtime_end calibrate_model_load(struct calibrate_model *c, struct runtime_model *out,
                                       struct err *err);
 

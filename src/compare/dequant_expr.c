@@ -7,14 +7,14 @@
 //   Cast(w16), Add(Mul(Cast(codes), scale), offset)        likewise
 //   MatMulNBits(x, codes, scales, zeros)                   its transpose [N,K], of its blocks
 //   GatherBlockQuantized(codes, …, scales, zeros)          the table
-//   DynamicQuantizeMatMul(x, codes, scales, zeros)         the matrix, as it lies; QAttention's likewise
+//   DynamicQuantizeMatMul(x, codes, scales, zeros)         the matrix, as stored; QAttention's likewise
 //   MatMulInteger(x, codes, …) ─ Cast ─ Mul(x_s * scales)  the same, ConvInteger's too; the product of the scales may be a
 //                                                          constant, and an Add of codes may stand before Cast
 //   QLinearConv(…, codes, scales, zeros, …)                the filters; QLinearMatMul's, QGemm's matrix, MatMulIntegerToFloat's
 //   Gather(codes, …) ─ DequantizeLinear(scale, zero)       the table
 //
-// Chains are followed for a few nodes, down the operand that is no constant itself. What is not one
-// of these gives no recipe: then nothing is said of its values.
+// Chains are followed for a few nodes, down the operand that is no constant itself. Any other node
+// has no recipe, and its values are not compared.
 #include "compare/dequant_expr.h"
 
 #include "compare/diff.h"
@@ -67,7 +67,7 @@ static bool is_binary(const struct model *m, uint32_t node) {
          model_op_is(m, node, "Sub") || model_op_is(m, node, "Div");
 }
 
-// The slot that the chain goes on at.
+// The input slot at which the chain continues.
 static uint32_t link_slot(const struct model *m, uint32_t node) {
   if (!is_binary(m, node)) return 0;
   const uint32_t first = model_input(m, &m->nodes[node], 0);
@@ -409,7 +409,7 @@ static bool gather(struct dequant_model *x, uint32_t node, struct arena *arena,
   return true;
 }
 
-// ---- operators over codes, whose scales stand beside them or behind ------------------------------
+// ---- operators over codes, with their scales as inputs or after them ------------------------------
 
 // Where a node's constant codes are, and the values of their scales and zero points.
 struct beside {
@@ -428,15 +428,14 @@ static uint32_t first_output(const struct model *m, uint32_t node) {
   return node == NO_ID ? NO_ID : model_output(m, &m->nodes[node], 0);
 }
 
-// The scale of what a QuantizeLinear made; NO_ID: there is none.
+// The scale of codes that a QuantizeLinear produces; else NO_ID.
 static uint32_t scale_of_codes(const struct model *m, uint32_t codes) {
   if (codes == NO_ID || m->values[codes].kind != VALUE_NODE_OUTPUT) return NO_ID;
   const uint32_t node = m->values[codes].def;
   return model_op_is(m, node, "QuantizeLinear") ? model_input(m, &m->nodes[node], 1) : NO_ID;
 }
 
-// The scales that Mul multiplies with behind a product of codes and its Cast: the constant one of two, or the constant
-// product of both.
+// The scales in the Mul after a product of codes and its Cast: the constant one of two, or the constant product of both.
 static void scales_behind(const struct model *m, uint32_t node, struct beside *b) {
   const uint32_t product = first_output(m, node), sum = only_user(m, product, "Add");
   const uint32_t cast = only_user(m, sum == NO_ID ? product : first_output(m, sum), "Cast");

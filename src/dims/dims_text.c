@@ -4,10 +4,10 @@
 //   2*((t + 1)//2)              a quotient is a factor in parentheses
 //   exact(b*s, h)  Max(0, n - 3)
 //
-// What is still to be written lies on a stack, the next on top: expressions, parts of them, words.
+// A stack holds the expressions, parts and words that are not written yet, the next one on top.
 // A text that would be longer than DIMS_TEXT is given up, and the expression gets a number
 // instead, as symbols without a name do. A number is taken when it is printed first, and taken
-// anew if its text has become the name of a symbol since: in what is written at last, no two
+// anew if its text has become the name of a symbol since: in the final texts, no two
 // things have one name.
 #include "dims/inside/dims_parts.h"
 
@@ -110,7 +110,7 @@ static bool is_quotient(const struct dims *d, uint32_t atom) {
   return d->atoms[atom].kind == DIMS_FLOOR;
 }
 
-// |coefficient| * product; behind a minus if it is a term that is subtracted.
+// |coefficient| * product; after a minus if the term is subtracted.
 static void write_term(struct writer *w, struct dims_term t, bool behind_sign) {
   const struct dims *d = w->d;
   const struct dims_product *p = &d->products[t.product];

@@ -12,7 +12,7 @@ struct planned {
   struct observer *observer;
   struct staging_joined joined;
   struct sources *sources;
-  bool in_place;           // there is no folder any more: its output lies in place
+  bool in_place;           // the folder is gone: the output has its final name
   const char *model;       // then: the .onnx, as a path, and
   const char *dest, *onnx; // its parts
   uint64_t total, done;    // bytes of units
@@ -28,11 +28,11 @@ int planned_open_sources(struct planned *x, const char *folder, struct err *err)
 void planned_close(struct planned *x);
 // Of one that is in place: what a kill left of its folder, if anything. A failure leaves it to 'weir clean'.
 void planned_clear_left(const struct planned *x);
-// The same, before that: the provenance that is kept there, to be freed by fs_free; at NULL: there is none.
+// The same, before that: the provenance that is kept there, to be freed by fs_free; at NULL if it has none.
 struct span planned_left_provenance(const struct planned *x);
 // Counts units and bytes again.
 void planned_count(struct planned *x);
-// The next stretch of units without a record from *unit on, which moves behind it. false: there is none.
+// The next range of units without a record, from *unit on; *unit becomes the unit after it. False if no unit is left.
 bool planned_next_missing(const struct planned *x, uint32_t *unit, uint32_t *first, uint32_t *last);
 // "0-3, 17, 40-62", the first few.
 const char *planned_missing_words(struct planned *x);

@@ -2,8 +2,8 @@
 // They look and change nothing.
 //
 // What must hold is what keeps the model a model: rows exist and live; a value has one producer; a
-// name means one thing wherever it is used; a graph hangs in one place. What an edit need not
-// promise is that the model is finished: between two edits of a pass, values may lack a producer
+// name has one meaning in its scope; a graph belongs to one node. An edit need not
+// leave a finished model: between two edits of a pass, values may lack a producer
 // and nodes may stand before their inputs. Structure is checked after the pass.
 //
 // Scopes: a node may use a value of its own graph or of one around it, unless a value of the same
@@ -134,7 +134,7 @@ static int check_attr(const struct edits *e, uint32_t graph, const struct edit_a
 
 // ---- nodes -------------------------------------------------------------------------------------
 
-// The name beside a node's address is there for people, and must be the node's.
+// A node's address comes with its name, for people: the name must be the node's.
 static int check_node_name(const struct edits *e, const struct edit_asked *x, struct err *err) {
   if (x->name.n == 0) return 0;
   if (x->node != NO_ID && span_eq(x->name, model_name(e->m, e->m->nodes[x->node].name))) return 0;
@@ -142,7 +142,7 @@ static int check_node_name(const struct edits *e, const struct edit_asked *x, st
 }
 
 int edit_check_group(const struct edits *e, const struct edit_asked *x, struct err *err) {
-  // The site may be gone: a group is about what was there.
+  // The node may be removed: a group names the node that a pass looked at.
   if (x->node != NO_ID && x->node >= e->m->n_nodes)
     return err_set(err, ERR_MODEL, "there is no node n%u", x->node);
   if (check_node_name(e, x, err)) return -1;
@@ -165,7 +165,7 @@ int edit_check_look(const struct edits *e, const struct edit_asked *x, struct er
   return err_set(err, ERR_MODEL, "tensor t%u already has a 'look' edit", x->tensor);
 }
 
-// Companions have their lines in order, and come behind the files of the model.
+// Companions have their lines in order, after the files of the model.
 int edit_check_source(const struct edits *e, const struct edit_asked *x, struct err *err) {
   const struct model *m = e->m;
   uint32_t next = 0;
@@ -203,8 +203,8 @@ static bool is_read_inside(const struct model *m, uint32_t graph, uint32_t other
   return !model_listed_at_home(m, other);
 }
 
-// A value that comes back: its name may be that of a value outside, as it was before, which nothing
-// inside reads, nor the node that makes it now (NULL: one that is there).
+// A value that comes back may again hide a value of an outer graph with the same name, if neither a
+// node inside nor its maker reads that one. `maker`: a new node; NULL: one that exists.
 static int check_revived(const struct edits *e, const struct edit_node *maker, uint32_t graph,
                          uint32_t value, struct err *err) {
   const struct model *m = e->m;
@@ -496,7 +496,7 @@ static int check_function(const struct edits *e, uint32_t function, struct err *
   return 0;
 }
 
-// What stands beside the number of a function must be the function's.
+// The names that come with the number of a function must be the function's.
 static int check_function_names(const struct edits *e, const struct edit_asked *x,
                                 struct err *err) {
   const struct model *m = e->m;
