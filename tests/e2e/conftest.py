@@ -31,6 +31,7 @@ from installed import package_model, package_models  # noqa: E402, F401 (for the
 from shell import Done, Shell  # noqa: E402
 
 DATA = TESTS / "data"
+ALL = os.environ.get("WEIR_TEST_ALL") == "1"  # what takes long, too (tools/test --all)
 
 # What the program would take from whoever runs the tests.
 for variable in ("WEIR_MEMORY", "WEIR_JOBS", "WEIR_IO", "WEIR_ONNXRUNTIME", "WEIR_ORT"):
@@ -229,7 +230,7 @@ def pool():
 
 
 def pytest_collection_modifyitems(items):
-    if os.environ.get("WEIR_TEST_ALL", "0") != "1":
+    if not ALL:
         for item in items:
             if item.get_closest_marker("long"):
                 item.add_marker(pytest.mark.skip(reason="with tools/test --all"))

@@ -19,9 +19,9 @@ import bad_models
 import compare
 import peaks
 import wire
-from conftest import as_user, program
+from conftest import ALL, as_user, program
 
-ALL = os.environ.get("WEIR_TEST_ALL", "0") == "1"
+pytestmark = pytest.mark.in_memory
 
 RSS_LIMIT = 200 << 20
 CASES = bad_models.cases()

@@ -7,7 +7,6 @@ every third of the sound models and at half of the faults.
 """
 
 import json
-import os
 import random
 import warnings
 from concurrent.futures import ThreadPoolExecutor
@@ -22,10 +21,9 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import microsoft_nodes
-from conftest import package_models
+from conftest import ALL, package_models
 
 pytestmark = pytest.mark.in_memory
-ALL = os.environ.get("WEIR_TEST_ALL", "0") == "1"
 MANY = 2 if ALL else 1
 
 

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from conftest import AHEAD, MANY_UNITS, program
+from conftest import AHEAD, ALL, MANY_UNITS, program
 from test_documents import is_valid
 from test_resume import Running
 
@@ -67,7 +67,7 @@ def is_single(folder, single):
 @pytest.mark.parametrize(
     "shards, order, options",
     [
-        (1, [0], []),
+        pytest.param(1, [0], [], marks=pytest.mark.long),
         (2, [1, 0], ["--jobs", "1", "--io", "sync"]),
         (3, [2, 0, 1, 1], ["--jobs", "2"]),
         pytest.param(7, range(7), ["--jobs", "5"], marks=pytest.mark.long),
@@ -169,7 +169,7 @@ def test_early(weir, medium_encoder, result_folder, single):
     is_single(result_folder, single)
 
 
-@pytest.mark.parametrize("number, code", [(signal.SIGTERM, 75), (signal.SIGUSR1, 75), (signal.SIGXCPU, 75), (signal.SIGINT, -signal.SIGINT)])
+@pytest.mark.parametrize("number, code", [pytest.param(signal.SIGTERM, 75, marks=pytest.mark.long), (signal.SIGUSR1, 75), pytest.param(signal.SIGXCPU, 75, marks=pytest.mark.long), (signal.SIGINT, -signal.SIGINT)])
 def test_a_signal(weir, medium_encoder, result_folder, number, code):
     """Whatever ends it, what was recorded counts."""
     plan = plan_of(weir, medium_encoder, result_folder, *MANY_UNITS)
@@ -188,7 +188,7 @@ def test_killed_before_each_call(weir, weir_fault, small_encoder, tmp_path):
     """plan, shard and finalize, one after the other: killed before any change to the file system, and given again."""
     weir("run", small_encoder, tmp_path / "single" / "out.onnx", *PASSES)
     expected, kills = files(tmp_path / "single"), 0
-    step = 1 if os.environ.get("WEIR_TEST_ALL") == "1" else 7
+    step = 1 if ALL else 7
     for command in ("plan", "shard", "finalize"):
         for n in range(1, 500, step):
             folder = tmp_path / f"{command}{n}"

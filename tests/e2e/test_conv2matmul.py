@@ -7,7 +7,6 @@ dead stays, and what the rewrite promises of its form (shared weights, cancelled
 
 import itertools
 import json
-import os
 import shutil
 from collections import Counter
 
@@ -19,9 +18,8 @@ from onnx import TensorProto, helper, numpy_helper
 import compare
 import conv_matrix
 import random_convs
-from conftest import DATA, copy_model, package_model, package_models
+from conftest import ALL, DATA, copy_model, package_model, package_models
 
-ALL = os.environ.get("WEIR_TEST_ALL", "0") == "1"
 FORMS = ("flat", "batched", "auto")
 EVERYTHING = ("--extended-conv1x1", "--allow-non-unit-dilation")
 SPECIAL = {case.name: case for case in conv_matrix.special()}

@@ -19,7 +19,7 @@ import compare
 import make_encoder
 import sampler
 import wire
-from conftest import DATA, copy_model
+from conftest import ALL, DATA, copy_model
 
 KIB, MIB = 1 << 10, 1 << 20
 FIXTURES = ["parakeet-dynamo", "parakeet-torchscript"]
@@ -455,7 +455,7 @@ def test_equal_bytes_for_any_workers_engine_and_memory(weir, tmp_path, medium_en
     least = int(re.search(r"needs (\d+)MiB", said)[1]) << 20
     source, expected = medium_encoder, None
     runs = [*itertools.product((1, 2, 3), ("uring", "sync"), ("least", "48MiB"))]
-    if os.environ.get("WEIR_TEST_ALL", "0") != "1":  # each number of workers with both engines and both memories, each engine too
+    if not ALL:  # each number of workers with both engines and both memories, each engine too
         runs = [runs[place] for place in (0, 3, 5, 6, 8, 11)]
     for jobs, engine, memory in runs:
         folder = tmp_path / "out"
@@ -509,8 +509,8 @@ def convert_backend_model(weir, folder, name, content):
 def test_backend_models_keep_their_meaning(weir, quick_folder, pool):
     models = list(backend_models())
     assert len(models) > 1500
-    if os.environ.get("WEIR_TEST_ALL", "0") != "1":
-        models = models[::8]
+    if not ALL:
+        models = models[::16]
     complaints = pool.map(lambda each: convert_backend_model(weir, quick_folder, *each), models)
     complaints = [each for each in complaints if each]
     assert not complaints, f"{len(complaints)} of {len(models)}:\n" + "\n".join(complaints[:20])

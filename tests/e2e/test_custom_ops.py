@@ -5,19 +5,18 @@ What the operators of QONNX compute is written down here in NumPy, as the packag
 
 import itertools
 import json
-import os
 
 import numpy as np
 import onnx
 import onnx.checker
 import onnx.parser
 import pytest
+from conftest import ALL
 from onnx import TensorProto, helper, numpy_helper
 from random_graphs import compare, random_graph, session
 
 pytestmark = pytest.mark.in_memory
 
-ALL = os.environ.get("WEIR_TEST_ALL", "0") == "1"
 FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
 OPS, QONNX, BREVITAS = "onnx_passes.ops", "qonnx.custom_op.general", "onnx.brevitas"
 MODES = ["ROUND", "CEIL", "FLOOR", "ROUND_TO_ZERO", "ANY_OTHER"]

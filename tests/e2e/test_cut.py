@@ -5,7 +5,6 @@ A sample in the ordinary run; with WEIR_TEST_ALL (`tools/test --all`) all export
 random graphs.
 """
 
-import os
 import tempfile
 from pathlib import Path
 
@@ -16,12 +15,11 @@ from onnx import TensorProto, helper, numpy_helper
 
 import cut_sites
 import random_graphs
-from conftest import DATA, built_tool
+from conftest import ALL, DATA, built_tool
 
 pytestmark = pytest.mark.in_memory
 
 TOOL = built_tool("cut_tool")
-ALL = os.environ.get("WEIR_TEST_ALL", "0") == "1"
 LOOSE = 0.3  # of quantized weights
 STEPS = {
     "conv2matmul": 0.01,

@@ -104,8 +104,7 @@ def test_without_damage_all_is_taken_over(weir, killed, one_layer, tmp_path):
 # ---- in the middle of a seal
 
 
-@pytest.mark.parametrize("how", DAMAGES)
-@pytest.mark.parametrize("name", ["model.onnx.data", "model.onnx", "model.onnx.manifest.json", "model.onnx.tensors.jsonl", "seal.json", "header.json"])
+@pytest.mark.parametrize("name, how", sampled(["model.onnx.data", "model.onnx", "model.onnx.manifest.json", "model.onnx.tensors.jsonl", "seal.json", "header.json"], DAMAGES, every=2))
 def test_damage_in_the_middle_of_a_seal(weir, weir_fault, quick_folder, name, how):
     """Before anything more gets its name, all of it is compared with what was written; also what is in place."""
     setting = Setting(weir, "fresh", quick_folder)
@@ -145,8 +144,7 @@ def sealing(weir_fault, setting, folder):
         shutil.rmtree(here)
 
 
-@pytest.mark.parametrize("plan", ["whole", "damaged"])
-@pytest.mark.parametrize("how", ["fresh", "force", "inplace"])
+@pytest.mark.parametrize("how, plan", sampled(["fresh", "force", "inplace"], ["whole", "damaged"], every=2))
 def test_fresh_with_a_damaged_seal_keeps_all_and_names_what_is_left(weir, weir_fault, quick_folder, how, plan):
     """Wherever it was killed: what no model uses afterwards was named, a stranger of the same size was not, and no
     file went that was there before."""

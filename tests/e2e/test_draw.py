@@ -1,7 +1,6 @@
 """What is drawn for a model can be run: ONNX Runtime takes it, and what comes out is finite. The control is what somebody
 would draw who knows types alone."""
 
-import os
 import warnings
 
 import numpy as np
@@ -10,12 +9,11 @@ import pytest
 from drawn import Alone, draw, draw_all, naive, not_finite, run, runs
 from onnx import TensorProto, helper
 
-from conftest import DATA, built_tool, package_models
+from conftest import ALL, DATA, built_tool, package_models
 
 pytestmark = pytest.mark.in_memory
 
 TOOL = built_tool("draw_tool")
-ALL = os.environ.get("WEIR_TEST_ALL") == "1"
 EXPORTS = sorted((DATA / "exports").glob("*.onnx"))
 ENCODERS = [DATA / f"parakeet-{how}" / "encoder-model.onnx" for how in ("dynamo", "torchscript")]
 INSTALLED = [path for package in ("rapidocr", "silero_vad", "magika") for path in package_models(package)]

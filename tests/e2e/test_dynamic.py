@@ -8,7 +8,6 @@ quantize_dynamic makes, in the newest and the oldest ONNX Runtime.
 
 import json
 import logging
-import os
 import random
 import subprocess
 
@@ -23,12 +22,11 @@ import exact_products
 import int8_models
 import quantizers
 import runtimes
-from conftest import DATA, copy_model
+from conftest import ALL, DATA, copy_model
 from quantized_alike import alike
 
 pytestmark = pytest.mark.in_memory
 
-ALL = os.environ.get("WEIR_TEST_ALL", "0") == "1"
 RANDOM = {"1.31": 500 if ALL else 40, "1.32": 500 if ALL else 12}
 FLOAT = TensorProto.FLOAT
 

@@ -3,8 +3,8 @@ full, a write cut short, the process killed.
 
 Each ends in one of three ways: as if nothing had been, where the call was no matter; with an error and its exit code; by
 the kill. Then no file with a final name is anything but whole, the input is what it was, and the same command, given
-again, ends with the bytes of an undisturbed run. In the ordinary run seven calls in sixteen are tried, each with another
-fault than its neighbours, and every 193rd allocation refused; with WEIR_TEST_ALL every call with every fault, and every allocation.
+again, ends with the bytes of an undisturbed run. In the ordinary run seven calls in twenty-four are tried, each with another
+fault than its neighbours, and every 293rd allocation refused; with WEIR_TEST_ALL every call with every fault, and every allocation.
 """
 
 import os
@@ -17,9 +17,8 @@ from types import SimpleNamespace
 import pytest
 
 import signing_keys
-from conftest import DATA, program
+from conftest import ALL, DATA, program
 
-ALL = os.environ.get("WEIR_TEST_ALL", "0") == "1"
 EVERY = int(os.environ.get("WEIR_FAULT_EVERY", "1"))  # of allocations with WEIR_TEST_ALL: there are ten times as many as calls
 pytestmark = pytest.mark.in_memory
 SOURCE = DATA / "parakeet-torchscript" / "encoder-model.onnx"
@@ -221,12 +220,12 @@ def counts_of(words, folder):
 def changes_refused(counts):
     for number in range(1, counts["change"] + 1):
         for k, fault in enumerate(FAULTS):
-            if (ALL or number % 16 == (3 * k + 6) % 16) and (number <= counts["change of write"] or "write" not in fault):
+            if (ALL or number % 24 == (3 * k + 14) % 24) and (number <= counts["change of write"] or "write" not in fault):
                 yield {"WEIR_FAULT": fault.format(number)}
 
 
 def memory_refused(counts):
-    step = EVERY if ALL else 193
+    step = EVERY if ALL else 293
     for kind, every in (("heap", step), ("map", (step + 3) // 4)):
         for number in range(1, counts[kind] + 1, every):
             yield {"WEIR_FAULT_MEMORY": f"{kind}:{number}"}
@@ -239,7 +238,7 @@ def transfers_spoiled(counts):
     for op, actions in TRANSFERS.items():
         for number in range(1, counts[op] + 1):
             for k, action in enumerate(actions):
-                if ALL or number % (4 * len(actions)) == k:
+                if ALL or number % (6 * len(actions)) == k:
                     yield {"WEIR_FAULT_IO": f"{op}:{number}:{action}"}
                 if action.startswith("E") and (ALL or number == 1):
                     yield {"WEIR_FAULT_IO": f"{op}:{number}:persist:{action}"}

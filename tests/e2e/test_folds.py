@@ -14,7 +14,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import peaks
-from conftest import built_tool
+from conftest import built_tool, sampled
 
 pytestmark = pytest.mark.in_memory
 
@@ -183,8 +183,7 @@ def fold(folder, op, level, *options):
     return sum(line.get("fired", 0) for line in map(json.loads, done.stdout.splitlines()) if "pass" in line)
 
 
-@pytest.mark.parametrize("rows", [7, 12000], ids=["small", "large"])
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name, rows", sampled(CASES, [7, 12000], every=2))
 def test_what_a_runtime_computes(quick_folder, name, rows):
     op, at_hand, large, operands, opset, attributes = CASES[name]
     first = at_hand if rows == 7 else large

@@ -7,7 +7,6 @@ with tools/test --all every one; random models are in test_static.py, test_stati
 
 import json
 import logging
-import os
 from pathlib import Path
 
 import numpy as np
@@ -17,14 +16,13 @@ from onnx import helper
 from onnxruntime.quantization import QuantFormat, QuantType, quantize_dynamic
 
 import quantizers
-from conftest import DATA, copy_model
+from conftest import ALL, DATA, copy_model
 from installed import package_models
 from quantized_alike import alike
 from static_pair import Setup, flags, theirs
 
 pytestmark = pytest.mark.in_memory
 
-ALL = os.environ.get("WEIR_TEST_ALL", "0") == "1"
 CODES = QuantFormat.QOperator
 STATIC = {
     "qdq": Setup(),

@@ -4,7 +4,6 @@ Random graphs have the usual ones many times over (test_static.py); here is ever
 has none. What the tool writes must run, or ours must.
 """
 
-import os
 import re
 from pathlib import Path
 
@@ -16,12 +15,12 @@ from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.quantization import QuantFormat
 
 import quantizers
+from conftest import ALL
 from quantized_alike import alike
 from static_pair import Setup, flags, theirs
 
 pytestmark = pytest.mark.in_memory
 
-ALL = os.environ.get("WEIR_TEST_ALL", "0") == "1"
 FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
 TABLE = Path(__file__).resolve().parents[2] / "src" / "passes" / "int8_static" / "inside" / "static_ops.def"
 

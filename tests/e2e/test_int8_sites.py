@@ -5,9 +5,7 @@ that is not written means there, what ONNX Runtime makes of it when it loads, wh
 """
 
 import json
-import os
 import subprocess
-import re
 import sys
 
 import numpy as np
@@ -16,12 +14,11 @@ import pytest
 from onnx import helper, numpy_helper
 
 import exact_products
-from conftest import sampled
+from conftest import ALL, sampled
 from int8_sites import Site, decibels, node, operators, run
 
 pytestmark = pytest.mark.in_memory
 
-ALL = os.environ.get("WEIR_TEST_ALL", "0") == "1"
 IMAGE = (1, 4, 6, 6)
 QOPERATOR = ("--format", "qoperator")
 FORMS = {"qdq": (), "qoperator": QOPERATOR}

@@ -13,10 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from conftest import DATA, TESTS, program
+from conftest import ALL, DATA, TESTS, program
 
 pytestmark = pytest.mark.in_memory
-ALL = os.environ.get("WEIR_TEST_ALL", "0") == "1"
 SPOILED_CALLS = TESTS / "support" / "spoiled_calls.py"
 SOURCE = DATA / "parakeet-torchscript" / "encoder-model.onnx"
 TRANSFERS = "read,write,pread64,pwrite64,preadv,pwritev,preadv2,pwritev2,copy_file_range,sendto,recvfrom"

@@ -18,6 +18,7 @@ import compare
 from conftest import DATA, before_record, ended
 from test_convert import external_tensors, sized_model
 
+pytestmark = pytest.mark.in_memory
 KIB = 1 << 10
 SOURCE = DATA / "parakeet-dynamo" / "encoder-model.onnx"
 

@@ -5,7 +5,6 @@ a run of weir and two of ONNX Runtime look at dozens.
 """
 
 import json
-import os
 import random
 import shutil
 
@@ -16,12 +15,11 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import wire
-from conftest import program
+from conftest import ALL
 from test_memory import BUDGET, MIB, measure
 from test_verify import CNN
 
 pytestmark = pytest.mark.in_memory
-LONG = os.environ.get("WEIR_TEST_ALL", "0") == "1"
 LOWER = ["--pass", "lower-conv", "--pass", "lower-pooling"]
 EXPORTS = [CNN.with_name(f"cnn-{name}.onnx") for name in ("folded-dynamo-20", "folded-torchscript-14", "kept-dynamo-18", "kept-torchscript-17")]
 VIT = CNN.with_name("vit-eager-dynamo-20.onnx")
@@ -139,7 +137,7 @@ def differing(model, made, feeds):
     return [n for n, a, b in pairs if a.shape != b.shape or not np.allclose(a, b, rtol=1e-4, atol=1e-5)]
 
 
-@pytest.mark.parametrize("seed", range(40 if LONG else 6))
+@pytest.mark.parametrize("seed", range(40 if ALL else 6))
 def test_windows(weir, tmp_path, seed):
     model, feeds = windows(seed)
     made, kept = lowered(weir, tmp_path, model)

@@ -14,9 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from conftest import DATA, TESTS, program
+from conftest import ALL, DATA, TESTS, program
 
-ALL = os.environ.get("WEIR_TEST_ALL", "0") == "1"
 pytestmark = pytest.mark.in_memory
 BUILD = TESTS.parent / "build"
 # With weights of every size, and kernels of each kind: transposed, in blocks, cast, in int8.

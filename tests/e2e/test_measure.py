@@ -17,7 +17,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import compare
 import peaks
-from conftest import DATA, program
+from conftest import ALL, DATA, program
 
 SCHEMES = [f"{bits}:{block}{how}" for bits in (2, 4, 8) for block in (16, 32, 64, 128, 256) for how in ("", ":sym")]
 DYNAMO = DATA / "parakeet-dynamo" / "encoder-model.onnx"
@@ -723,7 +723,7 @@ def test_killed_anywhere(weir, weir_fault, small_encoder, quick_folder, undistur
     """Killed before each change to the file system; resumed, and nothing is left. Once the artifact is there, the
     weights are not read again."""
     found = 0
-    for number in itertools.count(1, 1 if os.environ.get("WEIR_TEST_ALL") == "1" else 3):
+    for number in itertools.count(1, 1 if ALL else 3):
         folder = quick_folder / str(number)
         folder.mkdir()
         words = ["quantize", small_encoder, folder / "out.onnx", *BUDGET]

@@ -21,13 +21,12 @@ import chain
 import make_encoder
 import peaks
 import wire
-from conftest import program
+from conftest import ALL, program, sampled
 
 MIB = 1 << 20
 BUDGET = 64 * MIB  # --memory 48 MiB and 16 MiB of program
 LOADED = 1 << 30  # what the control arm takes at least, of a 2.4 GB model
 ROW_BYTES = 150  # of the index, for a node or initializer, beside its names
-ALL = os.environ.get("WEIR_TEST_ALL", "0") == "1"
 LARGEST = 24_000_000_000 if ALL else 5_000_000_000  # of an encoder
 
 
@@ -135,7 +134,7 @@ def huge_weight(folder, c_out, c_in):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "dims",
-    [(8192, 8192), (64, 1_048_576), (65536, 1024), (1_000_000, 64)],
+    [pytest.param((8192, 8192), marks=pytest.mark.long), (64, 1_048_576), pytest.param((65536, 1024), marks=pytest.mark.long), (1_000_000, 64)],
     ids=["square", "wide", "tall", "taller"],
 )
 def test_one_huge_tensor(tmp_path, dims):
@@ -148,8 +147,7 @@ def test_one_huge_tensor(tmp_path, dims):
     shutil.rmtree(tmp_path)
 
 
-@pytest.mark.parametrize("memory", ["8MiB", "48MiB"])
-@pytest.mark.parametrize("io", ["sync", "auto"])
+@pytest.mark.parametrize("io, memory", sampled(["sync", "auto"], ["8MiB", "48MiB"], every=2))
 def test_tall_weight(weir, tmp_path, io, memory):
     """More rows than fit as whole lines: short fragments of each, picked from windows, are the same elements."""
     rows, columns = 600_011, 37
@@ -181,7 +179,7 @@ def quantize_nowhere(source, *options):
     return measure("quantize", source, "-o", source.with_name("nowhere.onnx"), "--io", "null", *options)
 
 
-@pytest.mark.parametrize("block", [128, 64, 32])
+@pytest.mark.parametrize("block", sampled([128, 64, 32], every=3))
 def test_scales_that_are_not_kept_cost_one_more_read(tmp_path, block):
     """256 MiB with a budget of 4 MiB: as many times too large for it as 4 GiB is for the default."""
     source = wide_weight(tmp_path, 4096, 16384)
@@ -191,7 +189,7 @@ def test_scales_that_are_not_kept_cost_one_more_read(tmp_path, block):
 
 
 @pytest.mark.parametrize(
-    "words", [("shrink",), ("quantize", "--format", "qdq", "--block-size", "channel")], ids=["shrink", "channel"]
+    "words", [pytest.param(("shrink",), marks=pytest.mark.long), ("quantize", "--format", "qdq", "--block-size", "channel")], ids=["shrink", "channel"]
 )
 def test_ranges_are_found_once_for_all_workers(tmp_path, words):
     """The codes of one weight are made in three units, by two workers: one of them reads it for its ranges."""
@@ -206,7 +204,7 @@ def test_ranges_are_found_once_for_all_workers(tmp_path, words):
     assert alone.report["weir"]["source_bytes_read"] >= 3 * 4 * 8192 * 16384
 
 
-@pytest.mark.parametrize("options", [(), ("--symmetric",), ("--symmetric", "--memory", "8MiB")], ids=" ".join)
+@pytest.mark.parametrize("options", [*(pytest.param(each, marks=pytest.mark.long) for each in ((), ("--symmetric",))), ("--symmetric", "--memory", "8MiB")], ids=" ".join)
 def test_codes_of_whole_columns_are_made_once(tmp_path, options):
     """512 MiB: a read for the ranges, and one for codes and figures, though codes without zero points lie transposed."""
     source = wide_weight(tmp_path, 8192, 16384)
@@ -218,7 +216,7 @@ def test_codes_of_whole_columns_are_made_once(tmp_path, options):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "passes, most",
-    [(("quantize",), 1.02), (("quantize:format=qdq",), 1.02), (("shrink",), 2.1)],
+    [pytest.param(("quantize",), 1.02, marks=pytest.mark.long), (("quantize:format=qdq",), 1.02), pytest.param(("shrink",), 2.1, marks=pytest.mark.long)],
     ids=lambda x: " ".join(x) if isinstance(x, tuple) else "",
 )
 def test_reads_of_an_encoder(sparse_encoders, passes, most):
@@ -259,7 +257,7 @@ def test_quantize_one_weight_of_4_gib(tmp_path, options):
     assert found.report["weir"]["source_bytes_read"] <= 2.1 * 4 * 16384 * 65536
 
 
-@pytest.mark.parametrize("options", [("--block-size", "16"), ("--format", "qdq")], ids=" ".join)
+@pytest.mark.parametrize("options", [pytest.param(("--block-size", "16"), marks=pytest.mark.long), ("--format", "qdq")], ids=" ".join)
 def test_quantize_one_weight_that_is_as_many_times_too_large(tmp_path, options):
     """1 GiB, a quarter of the weight above and of its columns, with a quarter of the default memory."""
     source = wide_weight(tmp_path, 16384, 16384)
@@ -422,7 +420,7 @@ def test_index_grows_with_the_rows(chains):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", ["check", "inspect"])
+@pytest.mark.parametrize("command", ["check", pytest.param("inspect", marks=pytest.mark.long)])
 def test_looking_at_a_million_nodes(chains, command):
     done = peaks.run([program("WEIR"), command, chains[1_000_000]], timeout=300)
     inferred = 90_000_000 if command == "check" else 0  # what it knows of a million values, and their types

@@ -16,13 +16,12 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import mutants
-from conftest import DATA, ended
+from conftest import ALL, DATA, ended
 from test_preprocess import EXPORTS
 
 pytestmark = pytest.mark.in_memory
 
-ALL = os.environ.get("WEIR_TEST_ALL", "0") == "1"
-FEW = 3  # mutants of a pass, in the ordinary run
+FEW = 2  # mutants of a pass, in the ordinary run
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "tested" / "mutations.md"
 
 BERT = EXPORTS / "bert-eager-torchscript-17.onnx"

@@ -16,9 +16,9 @@ import pytest
 
 import opset_models
 import runtimes
+from conftest import ALL
 
 pytestmark = pytest.mark.in_memory
-ALL = os.environ.get("WEIR_TEST_ALL") == "1"
 OLDEST, *_, NEWEST = runtimes.ONNXRUNTIME
 OWN = next(version for version, patch in runtimes.ONNXRUNTIME.items() if patch == onnxruntime.__version__)
 VERSIONS = list(runtimes.ONNXRUNTIME) if ALL else [OLDEST, OWN, NEWEST]

@@ -13,9 +13,8 @@ import pytest
 from onnx import helper, numpy_helper
 
 import passes_cases
-from conftest import DATA
+from conftest import ALL, DATA
 
-ALL = os.environ.get("WEIR_TEST_ALL", "0") == "1"
 ARCHIVE = DATA / "onnx-passes" / "cases.tar.xz"
 LEFT = DATA / "onnx-passes" / "left.txt"
 CLASSES = 516  # of onnx-passes 0.4.1

@@ -4,7 +4,6 @@ Untrained exports have biases of 0 and gains of 1, which hide mistakes: they are
 """
 
 import collections
-import os
 from pathlib import Path
 
 import numpy as np
@@ -15,12 +14,11 @@ from onnx import numpy_helper
 import random_graphs
 import runtimes
 import shape_oracle
-from conftest import package_models, program
+from conftest import ALL, package_models, program
 from test_optimize_rounding import EXPORTS, NAMES, feeds
 
 pytestmark = pytest.mark.in_memory
 
-ALL = os.environ.get("WEIR_TEST_ALL", "0") == "1"
 VERSIONS = list(runtimes.ONNXRUNTIME) if ALL else list(runtimes.ONNXRUNTIME)[:1]
 # What two blocks of each become, in the order of opsets: below 23 and from there on.
 OLD = {

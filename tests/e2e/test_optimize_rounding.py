@@ -5,7 +5,6 @@ Of exports below the version that has an operator, ONNX's converter raises the v
 """
 
 import collections
-import os
 import sys
 from pathlib import Path
 
@@ -15,7 +14,7 @@ import pytest
 from onnx import helper, numpy_helper, version_converter
 from onnx.reference import ReferenceEvaluator
 
-from conftest import program
+from conftest import ALL, program
 
 TESTS = Path(__file__).resolve().parents[1]
 sys.path.append(str(TESTS / "support"))
@@ -95,7 +94,7 @@ FORMS = ["attention_forms", "rotary_forms"]
 
 def test_random_attention_stays_right():
     """ONNX Runtime says what is right; of what comes out ONNX's own evaluator says it too."""
-    seeds = range(5000, 6000 if os.environ.get("WEIR_TEST_ALL", "0") == "1" else 5060)
+    seeds = range(5000, 6000 if ALL else 5060)
     command = f"{program('WEIR')} optimize IN OUT --force --no-manifest"
     assert random_graphs.check(command, seeds, "T", FORMS, opset=23) == {}
 

@@ -14,9 +14,9 @@ import pytest
 
 import optimized_graphs
 import random_graphs
+from conftest import ALL
 from test_harness import Rewriting, believe_overrides, drop_nothings, fold_norms, fold_pads
 
-ALL = os.environ.get("WEIR_TEST_ALL", "0") == "1"
 GRAPHS = 21_000 if ALL else 240
 LEAST = 5  # graphs that each step must have changed
 

@@ -1,7 +1,6 @@
 """Rules of a user's own: weir run --rules, weir passes --rules, and what logs keep of them."""
 
 import json
-import os
 import re
 import subprocess
 from pathlib import Path
@@ -10,10 +9,9 @@ import mutated_rules
 import numpy as np
 import onnx
 import pytest
-from conftest import built_tool
+from conftest import ALL, built_tool
 from onnx import TensorProto, helper, numpy_helper
 
-ALL = os.environ.get("WEIR_TEST_ALL", "0") == "1"
 SOURCE = Path(__file__).resolve().parents[2]
 EXPORTS = SOURCE / "tests" / "data" / "exports"
 BERT = EXPORTS / "bert-sdpa-torchscript-18.onnx"

@@ -11,10 +11,10 @@ import time
 import pytest
 
 from browser import Browser
+from conftest import ALL
 from pages import ROOT, anchors, links, pages
 
 DOCS = ROOT / "docs"
-ALL = os.environ.get("WEIR_TEST_ALL", "0") == "1"
 
 # A word, and the page where a search for it should end.
 SEARCHED = {

@@ -7,7 +7,6 @@ import collections
 import inspect
 import json
 import logging
-import os
 import shutil
 import subprocess
 import sys
@@ -26,7 +25,7 @@ from onnxruntime.quantization.shape_inference import quant_pre_process
 import make_encoder
 import peaks
 import shape_oracle
-from conftest import DATA, copy_model, package_models, program
+from conftest import ALL, DATA, copy_model, package_models, program
 
 pytestmark = pytest.mark.in_memory
 
@@ -34,7 +33,6 @@ EXPORTS = DATA / "exports"
 BERT = EXPORTS / "bert-eager-torchscript-17.onnx"
 CNN = EXPORTS / "cnn-kept-torchscript-17.onnx"
 MIB = 1 << 20
-ALL = os.environ.get("WEIR_TEST_ALL", "0") == "1"
 
 
 def key_of(model):

@@ -13,7 +13,7 @@ from in_toto_attestation.predicates.provenance.v1 import provenance_pb2
 from in_toto_attestation.v1 import statement as in_toto
 from jsonschema import Draft202012Validator
 
-from conftest import DATA, TESTS, program
+from conftest import ALL, DATA, TESTS, program
 from test_cluster import PASSES, files, plan_of
 
 pytestmark = pytest.mark.in_memory
@@ -134,7 +134,7 @@ def test_killed_before_each_call(weir, small_encoder, tmp_path, command):
     (tmp_path / "count").mkdir()
     assert run(words(tmp_path / "count"), WEIR_FAULT_LOG=str(log)).returncode == 0
     calls = len(log.read_text().splitlines())
-    for n in range(max(1, calls - 24) if os.environ.get("WEIR_TEST_ALL") != "1" else 1, calls + 1):
+    for n in range(max(1, calls - 24) if not ALL else 1, calls + 1):
         folder = tmp_path / f"killed{n}"
         folder.mkdir()
         given = words(folder)

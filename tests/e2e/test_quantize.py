@@ -8,7 +8,6 @@ weights are replaced by what codes, scales and zero points stand for, and both m
 import copy
 import itertools
 import json
-import os
 import random
 
 import numpy as np
@@ -21,12 +20,12 @@ import compare
 import hqq
 import wheel
 import wire
-from conftest import DATA, package_model
+from conftest import ALL, DATA, package_model
 
 BITS, BLOCKS, SYMMETRIC = (2, 4, 8), (16, 32, 64, 128, 256), (False, True)
 EVERY = list(itertools.product(BITS, BLOCKS, SYMMETRIC))
 # For large models: ten of them, in which each number of bits, block size and symmetry occurs. Random shapes have all of them.
-THIRD = EVERY if os.environ.get("WEIR_TEST_ALL") == "1" else EVERY[1::3]
+THIRD = EVERY if ALL else EVERY[1::3]
 
 
 def words(bits=4, block=128, symmetric=False, **more):

@@ -11,13 +11,13 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper, numpy_helper
 
 import compare
+from conftest import ALL
 from test_quantize import qdq_weights
 
 pytestmark = pytest.mark.in_memory
-ALL = os.environ.get("WEIR_TEST_ALL", "0") == "1"
 SHAPES = [(64, 32), (80, 33), (96, 40), (33, 17), (48, 6), (16, 1), (1, 8), (130, 5), (256, 64)]
 FORMS = ["MatMul", "MatMul of a transpose", "Gemm", "Gemm transB"]
 LEVELS = onnxruntime.GraphOptimizationLevel

@@ -16,10 +16,10 @@ from onnx import helper, numpy_helper
 import exact_products
 import int8_graphs
 import quantized_graphs
+from conftest import ALL
 
 pytestmark = pytest.mark.in_memory
 
-ALL = os.environ.get("WEIR_TEST_ALL", "0") == "1"
 MODELS = 2000 if ALL else 100
 TABLE = Path(__file__).resolve().parents[2] / "src" / "passes" / "int8_static" / "inside" / "static_ops.def"
 DYNAMIC = {"LSTM", "Attention", "EmbedLayerNormalization", "MatMul", "Gemm", "Gather", "Conv", "Transpose"}

@@ -17,8 +17,8 @@ from onnx import numpy_helper
 import make_encoder
 import passes_cases
 import quantized_nets
+from conftest import ALL
 
-ALL = os.environ.get("WEIR_TEST_ALL", "0") == "1"
 
 PREPARE = ["import-qonnx", "infer", "inline-qonnx", "inline-batchnorm", "inline-gemm", "infer"]
 LEFT = {"cnn": 34, "transformer": 59}  # nodes that onnx-passes leaves

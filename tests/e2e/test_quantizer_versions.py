@@ -5,7 +5,6 @@ Ordinarily one setting in 24 for each model, others for each; with tools/test --
 """
 
 import itertools
-import os
 
 import numpy as np
 import onnx
@@ -16,13 +15,13 @@ from onnxruntime.quantization import QuantFormat, quantize_dynamic
 import quantizers
 import version_models
 import wheel
+from conftest import ALL
 from quantized_alike import alike
 from static_pair import Setup, flags, theirs
 from test_quantize import BITS, SYMMETRIC, quantize
 
 pytestmark = pytest.mark.in_memory
 
-ALL = os.environ.get("WEIR_TEST_ALL", "0") == "1"
 STEP = 1 if ALL else 24
 MODELS, SETTINGS = [*version_models.MODELS], [*version_models.SETTINGS]
 # Where the versions differ, or nearly: all of these are as the newest version writes them, but some as 1.31 does not, and why.

@@ -10,11 +10,12 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from conftest import ALL
 from quantizable_graphs import feeds_of, quantizable_graph, static
 
 pytestmark = pytest.mark.in_memory
 
-SEEDS = range(300 if os.environ.get("WEIR_TEST_ALL") == "1" else 24)
+SEEDS = range(300 if ALL else 24)
 INT8, UINT8 = TensorProto.INT8, TensorProto.UINT8
 NUMPY = {INT8: np.int8, UINT8: np.uint8}
 

@@ -25,9 +25,9 @@ import compare
 import make_encoder
 import report_page
 import small_models
-from conftest import MANY_UNITS, before_record, program, read_only_folder, sampled
+from conftest import ALL, MANY_UNITS, before_record, program, read_only_folder, sampled
 
-STEP = 1 if os.environ.get("WEIR_TEST_ALL") == "1" else 3  # of loops over all calls; odd, since what follows a kill depends on that
+STEP = 1 if ALL else 3  # of loops over all calls; odd, since what follows a kill depends on that
 UNITS = 8  # of the medium encoder: seven of data, one of metadata
 WAIT = 60  # seconds until a test gives up on a process that should have got somewhere
 KEPT = r"interrupted: finished units \((\d+) %\) are kept, unfinished units will be written again"

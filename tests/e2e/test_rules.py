@@ -4,7 +4,6 @@ Of a template with many rows, some are looked at. Of the graphs those count that
 unless the level rules them out.
 """
 
-import json
 import os
 import random
 import subprocess
@@ -15,16 +14,15 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from conftest import built_tool
+from conftest import ALL, built_tool
 import rule_mutants
 from rule_graphs import Draws, Graph, Tool, compiler, holds, inputs, pass_of, rules, run, session
 
 pytestmark = pytest.mark.in_memory
 
 TOOL = built_tool("rules_tool")
-LONG = os.environ.get("WEIR_TEST_ALL", "0") == "1"
-ENOUGH = 200 if LONG else 3  # graphs that a rule fires on, of all rows that are looked at
-ROWS = 99 if LONG else 3  # of one template
+ENOUGH = 200 if ALL else 3  # graphs that a rule fires on, of all rows that are looked at
+ROWS = 99 if ALL else 3  # of one template
 TRIES = 400  # for a row; where they are too few, twice as many more, each like a graph that the rule fired on
 
 
@@ -71,7 +69,7 @@ def test_fires_and_the_numbers_hold(weir, tool, rule, row, tmp_path):
             assert place not in fired and passes[name][1] > 0
         found += 1
         good.append(rng.made)
-        if LONG and found == 1:  # and every site of it can be verified
+        if ALL and found == 1:  # and every site of it can be verified
             onnx.save(model, tmp_path / "in.onnx")
             words = ["--pass", name, "--exactness", level, "--verify", "--verify-require", "100%", "--no-manifest"]
             done = weir("run", tmp_path / "in.onnx", tmp_path / "verified.onnx", *words, code=None)
@@ -88,7 +86,7 @@ def test_together(tool, families):
     names = {pass_of(BOOK, rule, row) for rule in BOOK.rules for row in rule.rows if rule.names[0].split("/")[0] in words}
     rng, changed = random.Random(5), 0
     for rule, row in (each for each in ALL if each[0].names[0].split("/")[0] in words):
-        for seed in range(20 if LONG else 1):
+        for seed in range(20 if ALL else 1):
             model = Graph(rule, row, rng).build()
             if model is None:
                 continue
@@ -123,11 +121,11 @@ def is_caught(tool, number, rule, row):
 MUTANTS = rule_mutants.mutants(BOOK)
 
 
-@pytest.mark.parametrize("part", range(8 if LONG else 1))  # of so many, or of ten
+@pytest.mark.parametrize("part", range(8 if ALL else 1))  # of so many, or of ten
 def test_mistakes_are_caught(tmp_path, part):
     """The control arm: rules with a mistake in what they make."""
     tool = Tool(built_tool("rules_tool_mutants"), tmp_path, fuel=1)
-    looked = list(enumerate(MUTANTS))[part :: 8 if LONG else 10]
+    looked = list(enumerate(MUTANTS))[part :: 8 if ALL else 10]
     found = {f"mutant/{number} of {rule.file}:{rule.line} {row}": is_caught(tool, number, rule, row) for number, (rule, row, _) in looked}
     tool.close()
     assert [name for name, caught in found.items() if caught is False] == []

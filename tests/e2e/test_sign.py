@@ -18,7 +18,7 @@ from model_signing import hashing, verifying
 from sigstore import dsse
 
 import signing_keys
-from conftest import DATA, program
+from conftest import ALL, DATA, program
 from test_audit import flip
 from test_cluster import plan_of
 
@@ -318,5 +318,5 @@ def test_finalize_killed(weir, small_encoder, tmp_path, keys):
         weir(*words)
         weir("audit", folder / "out.onnx", "--public-key", keys["P-256"][1])
         assert len(list(folder.iterdir())) == 5, sorted(folder.iterdir())
-        if calls - 2 * n < 3 or (n > 11 and os.environ.get("WEIR_TEST_ALL") != "1"):
+        if calls - 2 * n < 3 or (n > 11 and not ALL):
             break

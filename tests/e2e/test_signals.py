@@ -22,6 +22,7 @@ from conftest import program
 from shell import state_of
 from test_resume import WAIT, staging_folders
 
+pytestmark = pytest.mark.in_memory
 SIGNALS = [signal.SIGINT, signal.SIGHUP, signal.SIGTERM]
 WATCHING = "sigaction:3"  # the third of the three is watched: no work is done yet
 BUDGET = ["--candidates", "4:32,8:32", "--budget", "10GB"]

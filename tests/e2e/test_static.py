@@ -21,14 +21,12 @@ from onnxruntime.quantization import QuantFormat
 
 import exact_products
 import int8_models
-import quantizers
-from conftest import built_tool
+from conftest import ALL, built_tool
 from quantized_alike import alike
 from static_pair import Setup, flags, theirs
 
 pytestmark = pytest.mark.in_memory
 
-ALL = os.environ.get("WEIR_TEST_ALL", "0") == "1"
 RANDOM = {"1.31": 500 if ALL else 40, "1.32": 500 if ALL else 24}
 FLOAT = TensorProto.FLOAT
 TYPES = [("int8", "int8"), ("uint8", "int8"), ("uint8", "uint8"), ("uint8", "int8"), ("int16", "int8"), ("uint16", "int16"),

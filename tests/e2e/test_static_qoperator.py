@@ -2,7 +2,6 @@
 options; without it, it is right where that tool is wrong."""
 
 import json
-import os
 
 import numpy as np
 import onnx
@@ -12,12 +11,12 @@ from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.quantization import QuantFormat, QuantType
 
 import quantizers
+from conftest import ALL
 from quantizable_graphs import TANGLED, TANGLED_ROW, feeds_of, quantizable_graph, static
 from quantized_alike import alike
 
 pytestmark = pytest.mark.in_memory
 
-ALL = os.environ.get("WEIR_TEST_ALL") == "1"
 SEEDS = range(500 if ALL else 40)
 INT8, UINT8 = QuantType.QInt8, QuantType.QUInt8
 

@@ -7,7 +7,6 @@ them and without, in both forms.
 
 import collections
 import json
-import os
 import random
 
 import numpy as np
@@ -18,13 +17,13 @@ from onnxruntime.quantization import QuantFormat
 
 import int8_models
 import quantizers
+from conftest import ALL
 from quantized_alike import alike
 from static_pair import Setup, flags, theirs
 from test_static import runs, why_not_alike
 
 pytestmark = pytest.mark.in_memory
 
-ALL = os.environ.get("WEIR_TEST_ALL", "0") == "1"
 RANDOM = 100 if ALL else 20
 FLOAT, MS = TensorProto.FLOAT, "com.microsoft"
 # As codes, bodies are wrong there; behind a Pad of what has no type it may never come to an end (test_what_is_padded).

@@ -1,17 +1,17 @@
 """The passes of the family streamline that are C: random graphs around Split and Concat, and constants that are not at hand."""
 
-import os
 import random
 
 import numpy as np
 import onnx
 import onnxruntime
 import pytest
+from conftest import ALL
 from onnx import TensorProto, helper, numpy_helper
 
 pytestmark = pytest.mark.in_memory
 
-GRAPHS = 1000 if os.environ.get("WEIR_TEST_ALL", "0") == "1" else 25  # of a kind
+GRAPHS = 1000 if ALL else 25  # of a kind
 SPECIAL = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-45, 3e38], np.float32)
 
 

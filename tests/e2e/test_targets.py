@@ -6,7 +6,6 @@ that lacks it must fail, and one that has it must give numbers close to those of
 """
 
 import json
-import os
 import re
 
 import numpy as np
@@ -15,11 +14,10 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import runtimes
-from conftest import DATA
+from conftest import ALL, DATA
 
 pytestmark = pytest.mark.in_memory
 
-ALL = os.environ.get("WEIR_TEST_ALL", "0") == "1"
 OLDEST, *BETWEEN, NEWEST = runtimes.ONNXRUNTIME
 VERSIONS = [OLDEST, *BETWEEN, NEWEST] if ALL else [OLDEST, NEWEST]
 # The greatest error beside the float model's output, relative; numbers that have nothing to do with it have about 1.4.

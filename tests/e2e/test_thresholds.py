@@ -5,7 +5,6 @@ means equal: on thresholds, one place beside them, at infinity.
 """
 
 import json
-import os
 
 import numpy as np
 import onnx
@@ -13,14 +12,14 @@ import onnxruntime
 import pytest
 from onnx import helper
 
+from conftest import ALL
 from test_memory import measure
 from threshold_models import DOMAIN, KINDS, many_stairs, model_of, network, numbers, random_stairs, reference, stairs, value
 
 pytestmark = pytest.mark.in_memory
 
-LONG = os.environ.get("WEIR_TEST_ALL", "0") == "1"
-SEEDS = 2000 if LONG else 60
-TREES = 400 if LONG else 12
+SEEDS = 2000 if ALL else 60
+TREES = 400 if ALL else 12
 MIB = 1 << 20
 DECOMPOSITIONS = ["ThresholdMonotonicityDecomposition", "ThresholdMultiplicityDecomposition", "ThresholdGranularityDecomposition"]
 

@@ -7,7 +7,6 @@ import json
 import os
 import re
 import shutil
-import sys
 
 import numpy as np
 import onnx
@@ -16,7 +15,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from compare import folder_bytes
-from conftest import DATA, built_tool, package_models, program
+from conftest import ALL, DATA, built_tool, package_models
 from small_models import save, value
 from test_preprocess import EXPORTS, MODELS
 
@@ -58,7 +57,7 @@ def test_optimized_models_are_the_same(weir, tmp_path, path):
 
 @pytest.mark.parametrize("package", ["rapidocr", "silero_vad", "magika"])
 def test_models_of_packages(weir, package):
-    for path in list(package_models(package))[: None if os.environ.get("WEIR_TEST_ALL") == "1" else 1]:
+    for path in list(package_models(package))[: None if ALL else 1]:
         of = found(weir, path, path, "--metric", "max_abs=0", "--require", "100%")
         assert of["passed"] == len(of["rows"]) > 0, path.name
 

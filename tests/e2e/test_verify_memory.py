@@ -5,15 +5,15 @@ Peaks are VmHWM, of weir and of the runtime's process, as the report says them.
 """
 
 import json
-import os
 import shutil
 
 import pytest
 
 import make_encoder
+from conftest import ALL
 
 MIB = 1 << 20
-LARGE = 24_000_000_000 if os.environ.get("WEIR_TEST_ALL", "0") == "1" else 2_400_000_000
+LARGE = 24_000_000_000 if ALL else 2_400_000_000
 PASSES = ["--pass", "conv2matmul", "--pass", "quantize:block_size=64"]
 
 

@@ -4,7 +4,6 @@ Versions of ONNX Runtime do so at different nodes. Each says what it did in the 
 """
 
 import json
-import os
 import subprocess
 import sys
 
@@ -15,12 +14,12 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import runtimes
+from conftest import ALL
 from small_models import value
 
 pytestmark = pytest.mark.in_memory
 
 K, N = 64, 48
-ALL = os.environ.get("WEIR_TEST_ALL") == "1"
 OWN = next(version for version, patch in runtimes.ONNXRUNTIME.items() if patch == onnxruntime.__version__)
 VERSIONS = list(runtimes.ONNXRUNTIME) if ALL else [OWN, "1.32"]
 SAVE = """
