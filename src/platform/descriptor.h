@@ -1,0 +1,22 @@
+// The number of an open file or folder on systems that have such: for io_uring, and for what another program is given.
+#ifndef WEIR_PLATFORM_DESCRIPTOR_H
+#define WEIR_PLATFORM_DESCRIPTOR_H
+
+#include "platform/files.h"
+
+// -1: none. It stays the file's: it is closed with it.
+static inline int file_descriptor(struct file f) {
+  return (int)(f.handle - 1);
+}
+static inline int folder_descriptor(struct folder f) {
+  return (int)(f.handle - 1);
+}
+// The file of a descriptor, which is its own from then on; none: -1.
+static inline struct file file_of_descriptor(int fd) {
+  return (struct file){(intptr_t)fd + 1};
+}
+static inline struct folder folder_of_descriptor(int fd) {
+  return (struct folder){(intptr_t)fd + 1};
+}
+
+#endif

@@ -1,0 +1,476 @@
+// Files and folders, as POSIX has them.
+#include "platform/files.h"
+
+#include "platform/descriptor.h"
+#include "platform/inside/again.h"
+#include "platform/inside/variant.h"
+
+#include <assert.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+static_assert(AT_FDCWD == -100, "HERE is the folder of that descriptor");
+
+void file_close(struct file *f) {
+  if (file_is_open(*f)) close(file_descriptor(*f));
+  *f = NO_FILE;
+}
+
+void folder_close(struct folder *f) {
+  if (folder_is_open(*f)) close(folder_descriptor(*f));
+  *f = NO_FOLDER;
+}
+
+// ---- open ----
+
+static int read_flags(unsigned how) {
+  return O_RDONLY | O_NOCTTY | O_CLOEXEC | (how & FILE_NO_LINK ? O_NOFOLLOW : 0) |
+         (how & FILE_NO_WAIT ? O_NONBLOCK : 0);
+}
+
+static int folder_flags(unsigned how) {
+  return O_DIRECTORY | O_CLOEXEC | (how & FILE_NO_LINK ? O_NOFOLLOW : 0) |
+         (how & FILE_PLACE ? variant_place_flag() : O_RDONLY);
+}
+
+static int open_again(struct folder in, const char *name, int flags, uint32_t mode) {
+  int fd;
+  AGAIN(fd, openat(folder_descriptor(in), name, flags, (mode_t)mode));
+  return fd;
+}
+
+static struct file system_file_open(struct folder in, const char *name, unsigned how) {
+  return file_of_descriptor(open_again(in, name, read_flags(how), 0));
+}
+
+static struct file system_file_open_to_write(struct folder in, const char *name, unsigned how,
+                                             uint32_t mode) {
+  const int flags = (how & FILE_READ ? O_RDWR : O_WRONLY) | O_CLOEXEC |
+                    (how & (FILE_MAKE | FILE_NEW) ? O_CREAT : 0) | (how & FILE_NEW ? O_EXCL : 0) |
+                    (how & FILE_EMPTY ? O_TRUNC : 0) | (how & FILE_APPEND ? O_APPEND : 0) |
+                    (how & FILE_NO_LINK ? O_NOFOLLOW : 0) | (how & FILE_NO_WAIT ? O_NONBLOCK : 0);
+  return file_of_descriptor(open_again(in, name, flags, mode));
+}
+
+static struct file system_file_make_nameless(struct folder in) {
+  return file_of_descriptor(variant_make_nameless(folder_descriptor(in)));
+}
+
+static struct folder system_folder_open(struct folder in, const char *name, unsigned how) {
+  return folder_of_descriptor(open_again(in, name, folder_flags(how), 0));
+}
+
+// ---- examine ----
+
+static int take_facts(int failed, const struct stat *at, struct entry_facts *out) {
+  if (failed) return -1;
+  *out = (struct entry_facts){
+      .kind = S_ISREG(at->st_mode)    ? ENTRY_FILE
+              : S_ISDIR(at->st_mode)  ? ENTRY_FOLDER
+              : S_ISLNK(at->st_mode)  ? ENTRY_LINK
+              : S_ISFIFO(at->st_mode) ? ENTRY_FIFO
+                                      : ENTRY_OTHER,
+      .size = (uint64_t)at->st_size,
+      .allocated = (uint64_t)at->st_blocks * 512,
+      .volume = (uint64_t)at->st_dev,
+      .number = (uint64_t)at->st_ino,
+      .names = (uint64_t)at->st_nlink,
+      .owner = (uint32_t)at->st_uid,
+      .group = (uint32_t)at->st_gid,
+      .mode = (uint32_t)at->st_mode & 07777,
+  };
+  variant_times(at, out);
+  return 0;
+}
+
+static int system_file_look(struct file f, struct entry_facts *out) {
+  struct stat at;
+  return take_facts(fstat(file_descriptor(f), &at), &at, out);
+}
+
+static int system_folder_look(struct folder f, struct entry_facts *out) {
+  struct stat at;
+  return take_facts(fstat(folder_descriptor(f), &at), &at, out);
+}
+
+static int system_entry_look(struct folder in, const char *name, unsigned how,
+                             struct entry_facts *out) {
+  struct stat at;
+  const int flags = how & FILE_NO_LINK ? AT_SYMLINK_NOFOLLOW : 0;
+  return take_facts(fstatat(folder_descriptor(in), name, &at, flags), &at, out);
+}
+
+static int system_entry_may(struct folder in, const char *name, unsigned may) {
+  const int wanted =
+      (may & MAY_READ ? R_OK : 0) | (may & MAY_WRITE ? W_OK : 0) | (may & MAY_ENTER ? X_OK : 0);
+  return faccessat(folder_descriptor(in), name, wanted ? wanted : F_OK, AT_EACCESS);
+}
+
+static int64_t system_entry_target(struct folder in, const char *name, char *to, size_t n) {
+  return readlinkat(folder_descriptor(in), name, to, n);
+}
+
+static int system_path_real(const char *path, char *to) {
+  return realpath(path, to) ? 0 : -1;
+}
+
+static int system_entry_born(struct folder in, const char *name, int64_t *ns) {
+  return variant_born(folder_descriptor(in), name, ns);
+}
+
+static int system_folder_names(struct folder f, int (*each)(void *ctx, const char *name), void *ctx,
+                               int *ended) {
+  // A descriptor of its own: closedir closes it, and the position is not shared.
+  const int fd = open_again(f, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+  DIR *list = fd >= 0 ? fdopendir(fd) : NULL;
+  *ended = 0;
+  if (!list) {
+    const int why = errno;
+    if (fd >= 0) close(fd);
+    errno = why;
+    return -1;
+  }
+  errno = 0;
+  for (struct dirent *e; *ended == 0 && (e = readdir(list)) != NULL; errno = 0)
+    if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0) *ended = each(ctx, e->d_name);
+  const int why = *ended == 0 ? errno : 0;
+  closedir(list);
+  errno = why;
+  return why ? -1 : 0;
+}
+
+static int system_folder_room(struct folder f, uint64_t *bytes) {
+  struct statvfs fs;
+  if (fstatvfs(folder_descriptor(f), &fs)) return -1;
+  const uint64_t blocks = variant_is_administrator() ? fs.f_bfree : fs.f_bavail;
+  if (fs.f_blocks == 0 || __builtin_mul_overflow(blocks, (uint64_t)fs.f_frsize, bytes)) {
+    errno = EOPNOTSUPP;
+    return -1;
+  }
+  return 0;
+}
+
+// ---- names ----
+
+static int system_folder_make(struct folder in, const char *name, uint32_t mode) {
+  return mkdirat(folder_descriptor(in), name, (mode_t)mode);
+}
+
+static int system_folder_make_unique(char *path) {
+  return mkdtemp(path) ? 0 : -1;
+}
+
+static int system_entry_rename(struct folder from_in, const char *from, struct folder to_in,
+                               const char *to) {
+  return renameat(folder_descriptor(from_in), from, folder_descriptor(to_in), to);
+}
+
+static int system_entry_rename_new(struct folder from_in, const char *from, struct folder to_in,
+                                   const char *to) {
+  return variant_rename_new(folder_descriptor(from_in), from, folder_descriptor(to_in), to);
+}
+
+static int system_entry_link(struct folder from_in, const char *from, struct folder to_in,
+                             const char *to) {
+  return linkat(folder_descriptor(from_in), from, folder_descriptor(to_in), to, 0);
+}
+
+static int system_file_remove(struct folder in, const char *name) {
+  return unlinkat(folder_descriptor(in), name, 0);
+}
+
+static int system_folder_remove(struct folder in, const char *name) {
+  return unlinkat(folder_descriptor(in), name, AT_REMOVEDIR);
+}
+
+static int system_entry_set_owner(struct folder in, const char *name, uint32_t owner,
+                                  uint32_t group) {
+  int rc;
+  AGAIN(rc, fchownat(folder_descriptor(in), name, (uid_t)owner, (gid_t)group, AT_SYMLINK_NOFOLLOW));
+  return rc;
+}
+
+static int system_entry_set_mode(struct folder in, const char *name, uint32_t mode) {
+  int rc;
+  AGAIN(rc, fchmodat(folder_descriptor(in), name, (mode_t)mode, 0));
+  return rc;
+}
+
+// ---- bytes ----
+
+static int64_t system_file_read(struct file f, void *to, size_t n) {
+  ssize_t got;
+  AGAIN(got, read(file_descriptor(f), to, n));
+  return got;
+}
+
+static int64_t system_file_read_at(struct file f, void *to, size_t n, uint64_t off) {
+  ssize_t got;
+  AGAIN(got, pread(file_descriptor(f), to, n, (off_t)off));
+  return got;
+}
+
+static int64_t system_file_write(struct file f, const void *bytes, size_t n) {
+  return write(file_descriptor(f), bytes, n);
+}
+
+static int64_t system_file_write_at(struct file f, const void *bytes, size_t n, uint64_t off) {
+  ssize_t put;
+  AGAIN(put, pwrite(file_descriptor(f), bytes, n, (off_t)off));
+  return put;
+}
+
+static int system_file_wait(struct file f) {
+  const int flags = fcntl(file_descriptor(f), F_GETFL);
+  return flags < 0 ? -1 : fcntl(file_descriptor(f), F_SETFL, flags & ~O_NONBLOCK);
+}
+
+static int system_file_seek(struct file f, uint64_t off) {
+  return lseek(file_descriptor(f), (off_t)off, SEEK_SET) == (off_t)off ? 0 : -1;
+}
+
+static int system_file_set_size(struct file f, uint64_t n) {
+  int rc;
+  AGAIN(rc, ftruncate(file_descriptor(f), (off_t)n));
+  return rc;
+}
+
+static int system_file_reserve(struct file f, uint64_t off, uint64_t n) {
+  return variant_reserve(file_descriptor(f), off, n);
+}
+
+static int system_file_punch(struct file f, uint64_t off, uint64_t n) {
+  return variant_punch(file_descriptor(f), off, n);
+}
+
+static int system_file_sync(struct file f) {
+  int rc;
+  AGAIN(rc, fsync(file_descriptor(f)));
+  return rc;
+}
+
+static int system_file_sync_data(struct file f) {
+  int rc;
+  AGAIN(rc, fdatasync(file_descriptor(f)));
+  return rc;
+}
+
+static int system_folder_sync(struct folder f) {
+  int rc;
+  AGAIN(rc, fsync(folder_descriptor(f)));
+  return rc;
+}
+
+static int system_file_clone(struct file to, uint64_t to_off, struct file from, uint64_t off,
+                             uint64_t n) {
+  return variant_clone(file_descriptor(to), to_off, file_descriptor(from), off, n);
+}
+
+static int64_t system_file_copy(struct file to, struct file from, size_t n) {
+  return variant_copy(file_descriptor(to), file_descriptor(from), n);
+}
+
+// ---- locks ----
+
+static int lock(int fd, unsigned how) {
+  int rc;
+  AGAIN(rc, flock(fd, (how & LOCK_ALONE ? LOCK_EX : LOCK_SH) | (how & LOCK_NO_WAIT ? LOCK_NB : 0)));
+  return rc;
+}
+
+static int system_file_lock(struct file f, unsigned how) {
+  return lock(file_descriptor(f), how);
+}
+
+static int system_folder_lock(struct folder f, unsigned how) {
+  return lock(folder_descriptor(f), how);
+}
+
+// ---- beneath ----
+//
+// Where no call keeps a path in a folder, every component is opened alone and no link is followed by the system: the links are read,
+// and their targets walked the same way. `open` holds the folders from ours down to the current one, so that ".." in a link's target
+// is the folder we came from, whatever others rename meanwhile; above the first there is nothing. `rest` is what is still to be
+// walked: a link puts its target in front of it.
+
+enum { WALK_DEPTH_MAX = 64, WALK_LINKS_MAX = 40 };
+
+struct walk {
+  int open[WALK_DEPTH_MAX];
+  uint32_t depth, links;
+  char rest[2 * PATH_BYTES];
+};
+
+static int walk_fails(int errnum) {
+  errno = errnum;
+  return -1;
+}
+
+// Cuts the first component off w->rest; "" at its end.
+static void next_part(struct walk *w, char part[PATH_BYTES]) {
+  const char *at = w->rest + strspn(w->rest, "/");
+  const size_t n = strcspn(at, "/");
+  memcpy(part, at, n);
+  part[n] = '\0';
+  at += n + strspn(at + n, "/");
+  memmove(w->rest, at, strlen(at) + 1);
+}
+
+static int follow(struct walk *w, const char *part) {
+  char target[PATH_BYTES];
+  const ssize_t n = readlinkat(w->open[w->depth - 1], part, target, PATH_BYTES - 1);
+  const size_t rest = strlen(w->rest);
+  if (n < 0) return -1;
+  if (++w->links > WALK_LINKS_MAX) return walk_fails(ELOOP);
+  if (n == 0 || n == PATH_BYTES - 1 || (size_t)n + rest + 2 > sizeof w->rest)
+    return walk_fails(ENAMETOOLONG);
+  if (target[0] == '/') return walk_fails(EXDEV);
+  memmove(w->rest + n + 1, w->rest, rest + 1);
+  memcpy(w->rest, target, (size_t)n);
+  w->rest[n] = rest > 0 ? '/' : '\0';
+  return 0;
+}
+
+static bool is_link(int in, const char *name) {
+  struct stat at;
+  return fstatat(in, name, &at, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(at.st_mode);
+}
+
+// One component. Returns the descriptor of the last one, -2 to go on, -1 with errno.
+static int walk_step(struct walk *w, int flags) {
+  char part[PATH_BYTES];
+  next_part(w, part);
+  const bool last = w->rest[0] == '\0', up = strcmp(part, "..") == 0;
+  if (up && w->depth == 1) return walk_fails(EXDEV);
+  if (up) close(w->open[--w->depth]);
+  if (up || part[0] == '\0' || strcmp(part, ".") == 0) {
+    if (!last) return -2;
+    return flags & O_DIRECTORY ? fcntl(w->open[w->depth - 1], F_DUPFD_CLOEXEC, 0)
+                               : walk_fails(EISDIR);
+  }
+  const int at = w->open[w->depth - 1];
+  int fd;
+  AGAIN(fd, openat(at, part, (last ? flags : folder_flags(FILE_PLACE)) | O_NOFOLLOW));
+  if (fd < 0) {
+    const int errnum = errno;
+    if (!is_link(at, part)) return walk_fails(errnum);
+    return follow(w, part) ? -1 : -2;
+  }
+  if (last) return fd;
+  if (w->depth == WALK_DEPTH_MAX) {
+    close(fd);
+    return walk_fails(ENAMETOOLONG);
+  }
+  w->open[w->depth++] = fd;
+  return -2;
+}
+
+static int walk_beneath(int in, const char *path, int flags) {
+  struct walk w = {.depth = 1};
+  if (strlen(path) >= PATH_BYTES) return walk_fails(ENAMETOOLONG);
+  w.open[0] = fcntl(in, F_DUPFD_CLOEXEC, 0);
+  if (w.open[0] < 0) return -1;
+  snprintf(w.rest, sizeof w.rest, "%s", path);
+  int fd;
+  do
+    fd = walk_step(&w, flags);
+  while (fd == -2);
+  const int errnum = errno;
+  while (w.depth > 0)
+    close(w.open[--w.depth]);
+  errno = errnum;
+  return fd;
+}
+
+static int open_beneath(int in, const char *path, int flags, bool walk) {
+  static atomic_bool no_call;
+  if (walk || atomic_load_explicit(&no_call, memory_order_relaxed))
+    return walk_beneath(in, path, flags);
+  const int fd = variant_open_beneath(in, path, flags);
+  if (fd >= 0 || (errno != ENOSYS && errno != EPERM)) return fd;
+  if (errno == ENOSYS) atomic_store_explicit(&no_call, true, memory_order_relaxed);
+  return walk_beneath(in, path, flags);
+}
+
+static struct file system_file_open_beneath(struct folder in, const char *path, unsigned how) {
+  return file_of_descriptor(
+      open_beneath(folder_descriptor(in), path, read_flags(how), how & FILE_WALK));
+}
+
+static struct folder system_folder_open_beneath(struct folder in, const char *path, unsigned how) {
+  return folder_of_descriptor(
+      open_beneath(folder_descriptor(in), path, folder_flags(how), how & FILE_WALK));
+}
+
+// ---- the table ----
+
+const struct file_calls file_calls_of_system = {
+#define CALL(kind, word, result, failed, name, parameters, arguments) .name = system_##name,
+#include "platform/files.def"
+#undef CALL
+};
+const struct file_calls *file_calls = &file_calls_of_system;
+
+// ---- what is made of calls ----
+
+void file_will_need(struct file f, uint64_t off, uint64_t n) {
+  variant_will_need(file_descriptor(f), off, n);
+}
+
+void file_forget(struct file f, uint64_t off, uint64_t n) {
+  variant_forget(file_descriptor(f), off, n);
+}
+
+void file_write_out(struct file f, uint64_t off, uint64_t n) {
+  variant_write_out(file_descriptor(f), off, n);
+}
+
+uint32_t process_owner(void) {
+  return (uint32_t)geteuid();
+}
+
+int64_t file_read_all_at(struct file f, void *to, size_t n, uint64_t off) {
+  size_t done = 0;
+  while (done < n) {
+    const int64_t got = file_read_at(f, (char *)to + done, n - done, off + done);
+    if (got < 0) return -1;
+    if (got == 0) break;
+    done += (size_t)got;
+  }
+  return (int64_t)done;
+}
+
+int file_write_all(struct file f, const void *bytes, size_t n) {
+  for (size_t done = 0; done < n;) {
+    const int64_t put = file_write(f, (const char *)bytes + done, n - done);
+    if (put < 0 && errno == EINTR) continue;
+    if (put == 0) errno = EIO;
+    if (put <= 0) return -1;
+    done += (size_t)put;
+  }
+  return 0;
+}
+
+int file_write_all_at(struct file f, const void *bytes, size_t n, uint64_t off) {
+  for (size_t done = 0; done < n;) {
+    const int64_t put = file_write_at(f, (const char *)bytes + done, n - done, off + done);
+    if (put == 0) errno = ENOSPC;
+    if (put <= 0) return -1;
+    done += (size_t)put;
+  }
+  return 0;
+}
+
+bool entry_is_file(struct folder in, const char *name, struct entry_facts *out) {
+  struct entry_facts at;
+  if (entry_look(in, name, FILE_NO_LINK, &at) || at.kind != ENTRY_FILE) return false;
+  if (out) *out = at;
+  return true;
+}

@@ -1,0 +1,29 @@
+// What systems differ in: linux/ has it as Linux does, posix/ with nothing but POSIX. A build has one of the two (WEIR_PLATFORM).
+#ifndef WEIR_PLATFORM_VARIANT_H
+#define WEIR_PLATFORM_VARIANT_H
+
+#include "platform/files.h"
+
+#include <sys/stat.h>
+
+// Contracts as in files.def; descriptors, and -1 with errno.
+int variant_make_nameless(int in);
+int variant_rename_new(int from_in, const char *from, int to_in, const char *to);
+int variant_reserve(int fd, uint64_t off, uint64_t n);
+int variant_punch(int fd, uint64_t off, uint64_t n);
+int variant_clone(int to, uint64_t to_off, int from, uint64_t off, uint64_t n);
+int64_t variant_copy(int to, int from, size_t n);
+int variant_born(int in, const char *name, int64_t *ns);
+void variant_will_need(int fd, uint64_t off, uint64_t n);
+void variant_forget(int fd, uint64_t off, uint64_t n);
+void variant_write_out(int fd, uint64_t off, uint64_t n);
+// Opens beneath a folder in one call. ENOSYS: there is none, and the path is walked.
+int variant_open_beneath(int in, const char *path, int flags);
+// O_PATH where a folder can be opened so, else 0.
+int variant_place_flag(void);
+// May this process use what a file system keeps back for the administrator?
+bool variant_is_administrator(void);
+// The times of a stat, in nanoseconds.
+void variant_times(const struct stat *at, struct entry_facts *out);
+
+#endif

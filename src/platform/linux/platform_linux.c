@@ -1,0 +1,96 @@
+// Linux. What an older kernel or a sandbox lacks fails as files.def says.
+#include "platform/inside/again.h"
+#include "platform/inside/variant.h"
+
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <linux/fs.h>
+#include <linux/openat2.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+int variant_make_nameless(int in) {
+  int fd;
+  AGAIN(fd, openat(in, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+  if (fd < 0 && errno == EISDIR) errno = EOPNOTSUPP; // Linux before 3.11
+  return fd;
+}
+
+// The system call itself: musl has no function for it.
+int variant_rename_new(int from_in, const char *from, int to_in, const char *to) {
+  return (int)syscall(SYS_renameat2, from_in, from, to_in, to, RENAME_NOREPLACE);
+}
+
+int variant_reserve(int fd, uint64_t off, uint64_t n) {
+  int rc;
+  AGAIN(rc, fallocate(fd, 0, (off_t)off, (off_t)n));
+  return rc;
+}
+
+int variant_punch(int fd, uint64_t off, uint64_t n) {
+  return fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)off, (off_t)n);
+}
+
+int variant_clone(int to, uint64_t to_off, int from, uint64_t off, uint64_t n) {
+  struct file_clone_range range = {
+      .src_fd = from, .src_offset = off, .src_length = n, .dest_offset = to_off};
+  return ioctl(to, FICLONERANGE, &range);
+}
+
+int64_t variant_copy(int to, int from, size_t n) {
+  return copy_file_range(from, NULL, to, NULL, n, 0);
+}
+
+int variant_born(int in, const char *name, int64_t *ns) {
+  struct statx at;
+  if (statx(in, name, AT_SYMLINK_NOFOLLOW, STATX_BTIME, &at)) return -1;
+  if (!(at.stx_mask & STATX_BTIME)) {
+    errno = EOPNOTSUPP;
+    return -1;
+  }
+  *ns = at.stx_btime.tv_sec * 1000000000LL + at.stx_btime.tv_nsec;
+  return 0;
+}
+
+void variant_will_need(int fd, uint64_t off, uint64_t n) {
+  (void)posix_fadvise(fd, (off_t)off, (off_t)n, POSIX_FADV_WILLNEED);
+}
+
+void variant_forget(int fd, uint64_t off, uint64_t n) {
+  (void)posix_fadvise(fd, (off_t)off, (off_t)n, POSIX_FADV_DONTNEED);
+}
+
+void variant_write_out(int fd, uint64_t off, uint64_t n) {
+  (void)sync_file_range(fd, (off_t)off, (off_t)n, SYNC_FILE_RANGE_WRITE);
+}
+
+int variant_open_beneath(int in, const char *path, int flags) {
+  struct open_how how = {.flags = (unsigned)flags,
+                         .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS};
+  int fd;
+  do // EAGAIN: a rename elsewhere on the system raced with the walk
+    AGAIN(fd, (int)syscall(SYS_openat2, in, path, &how, sizeof how));
+  while (fd < 0 && errno == EAGAIN);
+  return fd;
+}
+
+int variant_place_flag(void) {
+  return O_PATH;
+}
+
+bool variant_is_administrator(void) {
+  struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+  struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+  if (syscall(SYS_capget, &head, data)) return false;
+  return data[CAP_TO_INDEX(CAP_SYS_RESOURCE)].effective & CAP_TO_MASK(CAP_SYS_RESOURCE);
+}
+
+static int64_t nanoseconds(struct timespec t) {
+  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+void variant_times(const struct stat *at, struct entry_facts *out) {
+  out->modified_ns = nanoseconds(at->st_mtim);
+  out->changed_ns = nanoseconds(at->st_ctim);
+}
