@@ -8,6 +8,7 @@
 #include "audit/audit_files.h"
 #include "audit/bundle.h"
 #include "base/again.h"
+#include "platform/descriptor.h"
 #include "stream/seal/manifest_signed.h"
 #include "stream/sys/fs.h"
 
@@ -22,7 +23,7 @@ enum { KEY_MAX_BYTES = 1 << 20, SIGNATURE_MAX_BYTES = 64 << 20 };
 int sign_model_key(struct sign_key **out, const char *path, enum sign_key_half half,
                    struct err *err) {
   struct span text;
-  if (fs_read_file(AT_FDCWD, path, KEY_MAX_BYTES, &text, err)) {
+  if (fs_read_file(HERE, path, KEY_MAX_BYTES, &text, err)) {
     if (err->kind != ERR_NONE) return -1;
     return err_set(err, ERR_INPUT, "there is no key '%s'", quote_path(path).s);
   }
@@ -58,7 +59,8 @@ static bool is_signed(int dir, const struct audit_target *t, const struct sign_k
   struct span text;
   struct bundle b;
   struct err ignored = {0}; // it is replaced
-  if (fs_read_file(dir, path_base(t->signature), SIGNATURE_MAX_BYTES, &text, &ignored))
+  if (fs_read_file(folder_of_descriptor(dir), path_base(t->signature), SIGNATURE_MAX_BYTES, &text,
+                   &ignored))
     return false;
   const bool good = bundle_read(&b, text, t->signature, &ignored) == 0 &&
                     span_eq(b.payload, statement) && bundle_is_by(&b, key);
@@ -87,8 +89,10 @@ static int put(int dir, const struct audit_target *t, const struct sign_key *key
                struct span statement, struct err *err) {
   struct json_out text = {0};
   int rc = bundle_write(&text, key, statement, err);
-  if (rc == 0) rc = fs_put_file(dir, path_base(t->signature), span_of(text.text, text.n), err);
-  if (rc == 0) rc = fs_sync_folder(dir, t->folder, err);
+  if (rc == 0)
+    rc = fs_put_file(folder_of_descriptor(dir), path_base(t->signature), span_of(text.text, text.n),
+                     err);
+  if (rc == 0) rc = fs_sync_folder(folder_of_descriptor(dir), t->folder, err);
   json_done(&text);
   return rc;
 }
@@ -147,7 +151,7 @@ static int read_signature(struct manifest_signed *out, const struct audit_target
                           const struct sign_key *key, struct err *err) {
   struct span text;
   struct bundle b;
-  if (fs_read_file(AT_FDCWD, t->signature, SIGNATURE_MAX_BYTES, &text, err)) {
+  if (fs_read_file(HERE, t->signature, SIGNATURE_MAX_BYTES, &text, err)) {
     if (err->kind != ERR_NONE) return -1;
     err_fill(err, ERR_INPUT, "there is no signature '%s'", quote_path(t->signature).s);
     return err_hint(err, "'weir sign' makes it");

@@ -11,6 +11,7 @@
 #include "execute/record_file.h"
 #include "passes/custom_ops/custom_ops.h"
 #include "pipeline/config/pipeline_yaml.h"
+#include "platform/descriptor.h"
 #include "side_inputs/side_inputs.h"
 #include "stream/sys/file_lookup.h"
 #include "stream/sys/fs.h"
@@ -190,7 +191,8 @@ static int check_companions(struct calibrate_job *j, struct err *err) {
   const char *other = NULL;
   if (j->n_companions == 0) return 0;
   if (j->resumed)
-    (void)fs_read_own(j->c.kept, PLACING, PLACING_BYTES, "the staging folder", &listed, &ignored);
+    (void)fs_read_own(folder_of_descriptor(j->c.kept), PLACING, PLACING_BYTES, "the staging folder",
+                      &listed, &ignored);
   for (uint32_t i = 0; i < j->n_companions && !other; i++) {
     bool ours = false;
     for (size_t at = 0; at + DIGEST_BYTES <= listed.n; at += DIGEST_BYTES) {
@@ -363,8 +365,8 @@ static int begin_placing(struct calibrate_job *j, struct err *err) {
     digest_finish(sha, sums + n);
     n += DIGEST_BYTES;
   }
-  if (fs_put_file(j->c.kept, PLACING, span_of(sums, n), err) ||
-      fs_sync_folder(j->c.kept, "the staging folder", err))
+  if (fs_put_file(folder_of_descriptor(j->c.kept), PLACING, span_of(sums, n), err) ||
+      fs_sync_folder(folder_of_descriptor(j->c.kept), "the staging folder", err))
     return -1;
   j->placing = true;
   return 0;

@@ -12,6 +12,7 @@
 #include "model/onnx_fields.h"
 #include "plan/plan_refer.h"
 #include "plan/rope.h"
+#include "platform/descriptor.h"
 #include "stream/sys/fs.h"
 #include "verify/cut/part.h"
 
@@ -233,7 +234,7 @@ static int append(struct calibrate_model *c, struct rope all, struct err *err) {
   if (fs_ops->ftruncate(fd, end) || lseek(fd, end, SEEK_SET) != end)
     rc = err_errno(err, errno, ERR_IO, "'%s/" ONNX_NAME "' cannot be written",
                    quote_path(c->of.scratch).s);
-  if (rc == 0) rc = fs_write_all(fd, bytes, (size_t)all.len, ONNX_NAME, err);
+  if (rc == 0) rc = fs_write_all(file_of_descriptor(fd), bytes, (size_t)all.len, ONNX_NAME, err);
   close(fd);
   return rc;
 }

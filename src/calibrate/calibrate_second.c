@@ -8,6 +8,7 @@
 
 #include "calibrate/calibrate_look.h"
 #include "calibrate/sample_journal.h"
+#include "platform/descriptor.h"
 #include "stream/sys/fs.h"
 
 #include <errno.h>
@@ -111,9 +112,11 @@ static int open_tiles(struct second *s, uint32_t number, uint32_t k, struct err 
   char name[32];
   struct err missing = {0};
   snprintf(name, sizeof name, "tiles.%u.%u", number, k);
-  s->tiles[k] = fs_open_own(s->c->kept, name, O_RDWR, "the staging folder", &missing);
+  s->tiles[k] = file_descriptor(fs_open_own(folder_of_descriptor(s->c->kept), name, FILE_READ,
+                                            "the staging folder", &missing));
   if (s->tiles[k] < 0 && missing.kind == ERR_NONE)
-    s->tiles[k] = fs_make_own(s->c->kept, name, O_RDWR, err);
+    s->tiles[k] =
+        file_descriptor(fs_make_own(folder_of_descriptor(s->c->kept), name, FILE_READ, err));
   else if (s->tiles[k] < 0)
     *err = missing;
   return s->tiles[k] < 0 ? -1 : 0;
@@ -359,7 +362,8 @@ static void add_all(struct second *s) {
 static int run_groups(struct second *s, struct err *err) {
   struct calibrate *c = s->c;
   if (c->options.statistics == CALIBRATE_GRAM &&
-      (s->data = fs_make_own(c->kept, "data", O_RDWR, err)) < 0)
+      (s->data =
+           file_descriptor(fs_make_own(folder_of_descriptor(c->kept), "data", FILE_READ, err))) < 0)
     return -1;
   for (uint32_t i = 0; i < c->values.n_list; i++)
     if (!c->seen[i].infinite) find_first(s, i);

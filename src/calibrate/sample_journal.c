@@ -4,6 +4,7 @@
 #include "calibrate/sample_journal.h"
 
 #include "base/digest.h"
+#include "platform/descriptor.h"
 #include "stream/sys/fs.h"
 
 #include <assert.h>
@@ -37,11 +38,12 @@ static bool take(struct span from, struct span *record) {
 }
 
 int sample_journal_open(struct sample_journal *log, int folder, const char *name,
-                       bool (*each)(void *ctx, struct span record), void *ctx, struct err *err) {
+                        bool (*each)(void *ctx, struct span record), void *ctx, struct err *err) {
   struct span all = {0}, record;
   size_t at = 0;
   log->fd = -1;
-  if (fs_read_own(folder, name, MOST_BYTES, "the staging folder", &all, err) &&
+  if (fs_read_own(folder_of_descriptor(folder), name, MOST_BYTES, "the staging folder", &all,
+                  err) &&
       err->kind != ERR_NONE)
     return -1;
   while (at < all.n && take(span_of(all.at + at, all.n - at), &record) && each(ctx, record))
@@ -49,8 +51,9 @@ int sample_journal_open(struct sample_journal *log, int folder, const char *name
   const bool there = all.at != NULL;
   if (there) fs_free(all);
   log->end = at;
-  log->fd = there ? fs_open_own(folder, name, O_WRONLY, "the staging folder", err)
-                  : fs_make_own(folder, name, O_WRONLY, err);
+  log->fd = there ? file_descriptor(fs_open_own(folder_of_descriptor(folder), name, 0,
+                                                "the staging folder", err))
+                  : file_descriptor(fs_make_own(folder_of_descriptor(folder), name, 0, err));
   if (log->fd < 0) return -1;
   if (fs_ops->ftruncate(log->fd, (off_t)at) || lseek(log->fd, (off_t)at, SEEK_SET) < 0)
     return err_errno(err, errno, ERR_IO, "the ranges found so far cannot be saved");
@@ -60,8 +63,10 @@ int sample_journal_open(struct sample_journal *log, int folder, const char *name
 int sample_journal_add(struct sample_journal *log, struct span record, struct err *err) {
   uint8_t head[HEAD];
   put_head(head, record);
-  if (fs_write_all(log->fd, head, sizeof head, "the ranges found so far", err) ||
-      fs_write_all(log->fd, record.at, record.n, "the ranges found so far", err))
+  if (fs_write_all(file_of_descriptor(log->fd), head, sizeof head, "the ranges found so far",
+                   err) ||
+      fs_write_all(file_of_descriptor(log->fd), record.at, record.n, "the ranges found so far",
+                   err))
     return -1;
   if (fs_ops->fdatasync(log->fd))
     return err_errno(err, errno, ERR_IO, "the ranges found so far cannot be saved");
@@ -76,13 +81,15 @@ void sample_journal_close(struct sample_journal *log) {
 
 int sample_journal_put(int folder, const char *name, uint8_t *room, size_t n, struct err *err) {
   put_head(room, span_of(room + HEAD, n));
-  return fs_put_file(folder, name, span_of(room, HEAD + n), err);
+  return fs_put_file(folder_of_descriptor(folder), name, span_of(room, HEAD + n), err);
 }
 
 bool sample_journal_get(int folder, const char *name, struct span *file, struct span *record) {
   struct err ignored = {0};
   *file = (struct span){0};
-  if (fs_read_own(folder, name, MOST_BYTES, "the staging folder", file, &ignored)) return false;
+  if (fs_read_own(folder_of_descriptor(folder), name, MOST_BYTES, "the staging folder", file,
+                  &ignored))
+    return false;
   if (take(*file, record) && record->n + HEAD == file->n) return true;
   fs_free(*file);
   *file = (struct span){0};

@@ -15,6 +15,7 @@
 
 #include "base/again.h"
 #include "base/shell_words.h"
+#include "platform/descriptor.h"
 #include "stream/io/beneath.h"
 #include "stream/sys/fs.h"
 
@@ -78,7 +79,7 @@ static int make_folder(struct execution *exec) {
   const char *around = arena_folder(&exec->arena, exec->out.folder);
   const int at = again_openat(AT_FDCWD, around, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (at < 0) return 0;
-  (void)fs_sync_folder(at, around, &ignored);
+  (void)fs_sync_folder(folder_of_descriptor(at), around, &ignored);
   close(at);
   return 0;
 }

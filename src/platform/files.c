@@ -412,7 +412,7 @@ static struct folder system_folder_open_beneath(struct folder in, const char *pa
 // ---- the table ----
 
 const struct file_calls file_calls_of_system = {
-#define CALL(kind, word, result, failed, name, parameters, arguments) .name = system_##name,
+#define CALL(kind, word, about, result, failed, name, parameters, arguments) .name = system_##name,
 #include "platform/files.def"
 #undef CALL
 };

@@ -93,14 +93,15 @@ void file_write_out(struct file f, uint64_t off, uint64_t n);
 
 // The calls, through a table: tests put another one in its place, before any other thread runs.
 struct file_calls {
-#define CALL(kind, word, result, failed, name, parameters, arguments) result(*name) parameters;
+#define CALL(kind, word, about, result, failed, name, parameters, arguments)                       \
+  result(*name) parameters;
 #include "platform/files.def"
 #undef CALL
 };
 extern const struct file_calls file_calls_of_system;
 extern const struct file_calls *file_calls;
 
-#define CALL(kind, word, result, failed, name, parameters, arguments)                              \
+#define CALL(kind, word, about, result, failed, name, parameters, arguments)                       \
   static inline result name parameters {                                                           \
     return file_calls->name arguments;                                                             \
   }

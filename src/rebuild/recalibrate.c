@@ -5,6 +5,7 @@
 #include "base/version_number.h"
 #include "calibrate/calibrate_job.h"
 #include "json/json.h"
+#include "platform/descriptor.h"
 #include "ranges/ranges.h"
 #include "rebuild/recorded.h"
 #include "stream/sys/file_lookup.h"
@@ -32,7 +33,8 @@ void recalibrate_end(struct recalibrate *r) {
   struct err ignored = {0};
   for (uint32_t i = 0; i < r->n_files; i++) {
     struct scratch *folder = &r->files[i].folder;
-    (void)fs_list(folder->fd, remove_entry, folder, "the folder of ranges", &ignored);
+    (void)fs_list(folder_of_descriptor(folder->fd), remove_entry, folder, "the folder of ranges",
+                  &ignored);
     scratch_end(folder);
   }
   TABLE_FREE(r, files);

@@ -6,6 +6,7 @@
 #include "fs_fault.h"
 
 #include "fs_shadow.h"
+#include "platform/descriptor.h"
 #include "stream/sys/fs.h"
 
 #include <dlfcn.h>
@@ -64,6 +65,60 @@ static bool strikes(const char *call, const char *name) {
   return fault.action != STOP;
 }
 
+static int shadowed(int fd, int result) {
+  if (result == 0) fs_shadow_synced(fd);
+  return result;
+}
+
+// ---- the calls of platform/files.def: changes are counted, and the others fail by their word ----
+
+// True if this call, which changes nothing, is to fail. It is not one of those that are counted.
+static bool strikes_look(const char *word) {
+  if (fault.action == COUNT_ONLY || strcmp(fault.call, word) != 0) return false;
+  const uint64_t m = atomic_fetch_add(&matching, 1) + 1;
+  if (m != fault.nth && !(fault.persist && m > fault.nth)) return false;
+  if (fault.action == KILL) raise(SIGKILL);
+  if (fault.action == STOP) raise(SIGSTOP);
+  if (fault.action == FAIL) errno = fault.errnum;
+  return fault.action != STOP;
+}
+
+#define CHANGE(word, about) strikes(word, about)
+#define LOOK(word, about) ((void)about, strikes_look(word))
+#define CALL(kind, word, about, result, failed, name, parameters, arguments)                       \
+  static result fault_##name parameters {                                                          \
+    return kind(word, about) ? failed : file_calls_of_system.name arguments;                       \
+  }
+#include "platform/files.def"
+#undef CALL
+
+static int64_t short_write(struct file f, const void *bytes, size_t n) {
+  if (!strikes("write", "")) return file_calls_of_system.file_write(f, bytes, n);
+  return fault.action == SHORT ? file_calls_of_system.file_write(f, bytes, (n + 1) / 2) : -1;
+}
+static int shadowed_sync(struct file f) {
+  return shadowed(file_descriptor(f), fault_file_sync(f));
+}
+static int shadowed_sync_data(struct file f) {
+  return shadowed(file_descriptor(f), fault_file_sync_data(f));
+}
+static int shadowed_folder_sync(struct folder f) {
+  return shadowed(folder_descriptor(f), fault_folder_sync(f));
+}
+
+static void install_calls(void) {
+  static struct file_calls calls_of_fault = {
+#define CALL(kind, word, about, result, failed, name, parameters, arguments) .name = fault_##name,
+#include "platform/files.def"
+#undef CALL
+  };
+  calls_of_fault.file_write = short_write;
+  calls_of_fault.file_sync = shadowed_sync;
+  calls_of_fault.file_sync_data = shadowed_sync_data;
+  calls_of_fault.folder_sync = shadowed_folder_sync;
+  file_calls = &calls_of_fault;
+}
+
 static int fault_openat(int dir, const char *name, int flags, mode_t mode) {
   return strikes("openat", name) ? -1 : fs_real_ops.openat(dir, name, flags, mode);
 }
@@ -85,10 +140,6 @@ static int fault_fchownat(int dir, const char *name, uid_t owner, gid_t group) {
 }
 static int fault_fchmodat(int dir, const char *name, mode_t mode) {
   return strikes("fchmodat", name) ? -1 : fs_real_ops.fchmodat(dir, name, mode);
-}
-static int shadowed(int fd, int result) {
-  if (result == 0) fs_shadow_synced(fd);
-  return result;
 }
 static int fault_fsync(int fd) {
   return strikes("fsync", "") ? -1 : shadowed(fd, fs_real_ops.fsync(fd));
@@ -178,6 +229,7 @@ void fs_fault_install(const char *spec) {
   calls = matching = 0;
   if (spec && *spec) parse(spec);
   fs_ops = &table;
+  install_calls();
 }
 
 uint64_t fs_fault_calls(void) {
@@ -186,6 +238,7 @@ uint64_t fs_fault_calls(void) {
 
 void fs_fault_remove(void) {
   fs_ops = &fs_real_ops;
+  file_calls = &file_calls_of_system;
 }
 
 void fs_fault_open_log(void) {

@@ -141,17 +141,22 @@ static void write_ranges(void) {
   sources_close(s);
 }
 
-static int no_sync(int fd) {
-  (void)fd;
+static int no_sync(struct file f) {
+  (void)f;
+  return 0;
+}
+static int no_folder_sync(struct folder f) {
+  (void)f;
   return 0;
 }
 
 // The disk need not have what is removed at once.
 static void sync_nothing(void) {
-  static struct fs_ops quick;
-  quick = fs_real_ops;
-  quick.fsync = quick.fdatasync = no_sync;
-  fs_ops = &quick;
+  static struct file_calls quick;
+  quick = file_calls_of_system;
+  quick.file_sync = quick.file_sync_data = no_sync;
+  quick.folder_sync = no_folder_sync;
+  file_calls = &quick;
 }
 
 static _Noreturn void child(const char *words) {

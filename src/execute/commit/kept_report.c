@@ -12,6 +12,7 @@
 
 #include "base/arena.h"
 #include "json/json.h"
+#include "platform/descriptor.h"
 #include "stream/seal/companion.h"
 #include "stream/sys/fs.h"
 
@@ -55,7 +56,8 @@ int kept_report_put(const struct staging *st, const char *name, struct span repo
   uint8_t *text = arena_alloc(&scratch, report.n + check.n);
   memcpy(text, report.at, report.n);
   memcpy(text + report.n, check.line, check.n);
-  const int rc = fs_put_file(st->folder, name, span_of(text, report.n + check.n), err);
+  const int rc =
+      fs_put_file(folder_of_descriptor(st->folder), name, span_of(text, report.n + check.n), err);
   arena_free(&scratch);
   return rc;
 }
@@ -114,7 +116,8 @@ struct span kept_report_take(const struct staging *st, const char *name, bool *c
   struct err why = {0};
   struct span text;
   *changed = false;
-  if (fs_read_own(st->folder, name, REPORT_MAX_BYTES, st->name, &text, &why)) {
+  if (fs_read_own(folder_of_descriptor(st->folder), name, REPORT_MAX_BYTES, st->name, &text,
+                  &why)) {
     *changed = why.kind != ERR_NONE;
     return span_of(NULL, 0);
   }

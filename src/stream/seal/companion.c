@@ -9,6 +9,7 @@
 
 #include "base/table.h"
 #include "plan/plan.h"
+#include "platform/descriptor.h"
 #include "stream/sys/fs.h"
 
 #include <errno.h>
@@ -30,7 +31,7 @@ struct companion {
 int companion_open(struct companion **out, int folder, const char *name, struct err *err) {
   int fd = -1;
   if (folder >= 0) {
-    fd = fs_make_own(folder, name, O_WRONLY, err);
+    fd = file_descriptor(fs_make_own(folder_of_descriptor(folder), name, 0, err));
     if (fd < 0) return -1;
   }
   struct arena arena = {0};
@@ -52,7 +53,8 @@ static void end_unit(struct companion *l) {
 }
 
 int companion_add(struct companion *l, struct span text, struct err *err) {
-  if (l->fd >= 0 && fs_write_all(l->fd, text.at, text.n, l->name, err)) return -1;
+  if (l->fd >= 0 && fs_write_all(file_of_descriptor(l->fd), text.at, text.n, l->name, err))
+    return -1;
   digest_add(l->file, text.at, text.n);
   for (size_t at = 0; at < text.n;) {
     const size_t n = (size_t)min_u64(text.n - at, PLAN_UNIT_BYTES - l->unit_bytes);

@@ -21,6 +21,7 @@
 #include "base/digest.h"
 #include "base/varint.h"
 #include "plan/plan.h"
+#include "platform/descriptor.h"
 #include "stream/seal/inside/seal_parts.h"
 #include "stream/staging/staging_folder.h"
 #include "stream/sys/fs.h"
@@ -129,7 +130,7 @@ struct rewriting {
 
 // Bytes that are final go out; a unit's digest is taken where it ends.
 static int put(struct rewriting *w, int out, const uint8_t *at, size_t n, struct err *err) {
-  if (fs_write_all(out, at, n, PASSAGE_NAME, err)) return -1;
+  if (fs_write_all(file_of_descriptor(out), at, n, PASSAGE_NAME, err)) return -1;
   while (n > 0) {
     const size_t take = (size_t)min_u64(n, PLAN_UNIT_BYTES - w->written % PLAN_UNIT_BYTES);
     if (w->written % PLAN_UNIT_BYTES == 0) digest_start(w->unit);
@@ -175,7 +176,8 @@ static int write_passage(struct seal_intent *s, const struct staging *st,
     if (entries[i].n > w.longest) w.longest = entries[i].n;
   w.digests = arena_alloc(&s->arena, onnx->n_units * DIGEST_BYTES + 1);
   struct stat at;
-  const int out = fs_make_own(st->folder, PASSAGE_NAME, O_WRONLY, err);
+  const int out =
+      file_descriptor(fs_make_own(folder_of_descriptor(st->folder), PASSAGE_NAME, 0, err));
   int rc = out < 0 ? -1 : rewrite(&w, in, out, buf, err);
   if (rc == 0 && fstat(out, &at))
     rc = err_errno(err, errno, ERR_IO, "cannot examine '%s'", PASSAGE_NAME);
@@ -229,7 +231,7 @@ static int copy_bytes(int in, int out, struct err *err) {
     got = read(in, buf, WINDOW);
     if (got < 0 && errno == EINTR) continue;
     rc = got < 0 ? err_errno(err, errno, ERR_IO, "cannot read the staged data")
-                 : fs_write_all(out, buf, (size_t)got, COPY_NAME, err);
+                 : fs_write_all(file_of_descriptor(out), buf, (size_t)got, COPY_NAME, err);
   }
   if (rc == 0 && fs_ops->fsync(out)) rc = err_errno(err, errno, ERR_IO, "cannot sync the data");
   arena_free(&scratch);
@@ -244,7 +246,7 @@ static int copy_under(const struct staging *st, const struct seal_move *m, struc
     if (in >= 0) close(in);
     return rc;
   }
-  const int out = fs_make_own(st->folder, COPY_NAME, O_WRONLY, err);
+  const int out = file_descriptor(fs_make_own(folder_of_descriptor(st->folder), COPY_NAME, 0, err));
   int rc = out < 0 ? -1 : copy_bytes(in, out, err);
   close(in);
   if (out >= 0) close(out);
@@ -273,11 +275,11 @@ int passage_enter(const struct seal_intent *s, const struct staging *st, struct 
   }
   for (uint32_t i = 0; i < s->n_moves; i++)
     if (s->moves[i].via && enter(st, &s->moves[i], err)) return -1;
-  if (fs_sync_folder(st->dest, st->dest_path, err)) return -1;
+  if (fs_sync_folder(folder_of_descriptor(st->dest), st->dest_path, err)) return -1;
   if (fs_ops->renameat2(st->folder, s->passage.name, st->dest, onnx->name, 0) && errno != ENOENT)
     return err_errno(err, errno, ERR_IO, "cannot move '%s' into place in '%s'",
                      quote_str(onnx->name).s, quote_str(st->dest_path).s);
-  return fs_sync_folder(st->dest, st->dest_path, err);
+  return fs_sync_folder(folder_of_descriptor(st->dest), st->dest_path, err);
 }
 
 int passage_leave(const struct seal_intent *s, const struct staging *st, struct err *err) {
@@ -287,5 +289,5 @@ int passage_leave(const struct seal_intent *s, const struct staging *st, struct 
     return err_errno(err, errno, ERR_IO, "cannot remove '%s' in '%s'", quote_str(m->via).s,
                      quote_str(st->dest_path).s);
   }
-  return s->passage.name ? fs_sync_folder(st->dest, st->dest_path, err) : 0;
+  return s->passage.name ? fs_sync_folder(folder_of_descriptor(st->dest), st->dest_path, err) : 0;
 }

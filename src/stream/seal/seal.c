@@ -18,6 +18,7 @@
 // lists, or that any other model in the folder names.
 #include "stream/seal/seal.h"
 
+#include "platform/descriptor.h"
 #include "stream/seal/inside/seal_parts.h"
 #include "stream/seal/seal_intent.h"
 #include "stream/staging/staging_folder.h"
@@ -43,7 +44,7 @@ static int place_role(const struct staging *st, const struct seal_intent *s, enu
     if (m->role == role && (m->via != NULL) == via && seal_place(st, m, may_replace(s, m), err))
       return -1;
   }
-  return fs_sync_folder(st->dest, st->dest_path, err);
+  return fs_sync_folder(folder_of_descriptor(st->dest), st->dest_path, err);
 }
 
 // ---- what the old model leaves ----
@@ -107,7 +108,9 @@ static int finish(const struct staging *st, const struct seal_intent *s, struct 
     if (drop_old_sidecar(st, &s->old[i], seal_intent_onnx(s), report, err)) return -1;
   for (uint32_t i = 0; i < s->n_stale; i++)
     if (unlink_in_dest(st, s->stale[i], err)) return -1;
-  return s->n_old + s->n_stale > 0 ? fs_sync_folder(st->dest, st->dest_path, err) : 0;
+  return s->n_old + s->n_stale > 0
+             ? fs_sync_folder(folder_of_descriptor(st->dest), st->dest_path, err)
+             : 0;
 }
 
 // All is in place: a folder that cannot be removed is told of, and is no failure.
@@ -186,7 +189,7 @@ static int add_companions(struct seal_intent *s, const struct staging *st, const
   if (!o->manifest) return 0;
   const struct span text = span_of(o->manifest, o->manifest_bytes);
   const struct manifest_names beside = manifest_names(onnx);
-  if (fs_put_file(st->folder, beside.manifest, text, err) ||
+  if (fs_put_file(folder_of_descriptor(st->folder), beside.manifest, text, err) ||
       add_move(s, st, beside.manifest, SEAL_COMPANION, err))
     return -1;
   struct seal_move *m = &s->moves[s->n_moves - 1];

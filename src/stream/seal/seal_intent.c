@@ -16,6 +16,7 @@
 #include "stream/seal/seal_intent.h"
 
 #include "json/json.h"
+#include "platform/descriptor.h"
 #include "stream/sys/fs.h"
 
 enum { SEAL_FORMAT = 1, SEAL_MAX_BYTES = 256 << 20 };
@@ -71,8 +72,8 @@ int seal_intent_write(const struct seal_intent *s, int folder, struct err *err) 
   json_put_hex(&j, "check", check, DIGEST_BYTES);
   json_end_object(&j);
   json_newline(&j);
-  int bad = fs_put_file(folder, "seal.json", span_of(j.text, j.n), err);
-  if (!bad) bad = fs_sync_folder(folder, "staging folder", err);
+  int bad = fs_put_file(folder_of_descriptor(folder), "seal.json", span_of(j.text, j.n), err);
+  if (!bad) bad = fs_sync_folder(folder_of_descriptor(folder), "staging folder", err);
   json_done(&j);
   return bad;
 }
@@ -184,7 +185,7 @@ static bool is_whole(struct span text) {
 int seal_intent_read(struct seal_intent *s, int folder, const char *shown, struct err *err) {
   memset(s, 0, sizeof *s);
   struct span text;
-  if (fs_read_own(folder, "seal.json", SEAL_MAX_BYTES, shown, &text, err)) {
+  if (fs_read_own(folder_of_descriptor(folder), "seal.json", SEAL_MAX_BYTES, shown, &text, err)) {
     if (err->kind != ERR_NONE) return -1;
     return err_set(err, ERR_INPUT, "'%s' has no seal.json", quote_str(shown).s);
   }

@@ -11,6 +11,7 @@
 
 #include "base/again.h"
 #include "plan/plan_file.h"
+#include "platform/descriptor.h"
 #include "stream/seal/seal_intent.h"
 #include "stream/staging/staging_folder.h"
 #include "stream/sys/fs.h"
@@ -36,10 +37,11 @@ struct looking {
 static bool read_plan(const struct staging *st, struct plan *p) {
   struct span json = {0}, literals = {0};
   struct err unreadable = {0};
-  bool good =
-      fs_read_own(st->folder, "plan.json", PLAN_MAX_BYTES, st->name, &json, &unreadable) == 0 &&
-      fs_read_own(st->folder, "plan.bin", PLAN_MAX_BYTES, st->name, &literals, &unreadable) == 0 &&
-      plan_file_read(p, json, literals, &unreadable) == 0;
+  bool good = fs_read_own(folder_of_descriptor(st->folder), "plan.json", PLAN_MAX_BYTES, st->name,
+                          &json, &unreadable) == 0 &&
+              fs_read_own(folder_of_descriptor(st->folder), "plan.bin", PLAN_MAX_BYTES, st->name,
+                          &literals, &unreadable) == 0 &&
+              plan_file_read(p, json, literals, &unreadable) == 0;
   if (json.at) fs_free(json);
   if (literals.at) fs_free(literals);
   if (!good) return false;
@@ -81,7 +83,7 @@ static bool look_at_all(struct looking *l) {
   struct err unreadable = {0};
   if (!read_plan(l->st, &p)) return false;
   l->p = &p;
-  const int rc = fs_list(l->st->dest, look, l, l->st->dest_path, &unreadable);
+  const int rc = fs_list(folder_of_descriptor(l->st->dest), look, l, l->st->dest_path, &unreadable);
   plan_free(&p);
   return rc >= 0;
 }

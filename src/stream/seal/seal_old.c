@@ -19,6 +19,7 @@
 // what they say gives no right to remove anything.
 #include "stream/seal/inside/seal_parts.h"
 
+#include "platform/descriptor.h"
 #include "stream/seal/manifest.h"
 #include "stream/seal/seal.h"
 #include "stream/sys/fs.h"
@@ -151,5 +152,5 @@ int seal_old_find(struct seal_intent *s, const struct staging *st, const struct 
     if (!strchr(s->refers->names[i], '/')) add_old(&f, s->refers->names[i], false, false);
   for (uint32_t i = 1; i < p->n_sources; i++)
     if (!strchr(p->sources[i].name, '/')) add_if_named(&f, p->sources[i].name);
-  return fs_list(dest, add_conventional, &f, "output folder", err);
+  return fs_list(folder_of_descriptor(dest), add_conventional, &f, "output folder", err);
 }

@@ -11,6 +11,7 @@
 #include "stream/staging/artifact.h"
 
 #include "base/again.h"
+#include "platform/descriptor.h"
 #include "stream/staging/inside/staging_header.h"
 #include "stream/staging/staging_folder.h"
 #include "stream/sys/fs.h"
@@ -88,7 +89,8 @@ static int take_file(void *ctx, const char *name) {
   struct err ignored = {0}; // what cannot be read is not there: the stage runs again
   struct span text;
   if (!hex_decode(span_str(name), named, sizeof named) ||
-      fs_read_own(f->folder, name, ARTIFACT_BYTES_MAX, "artifacts", &text, &ignored))
+      fs_read_own(folder_of_descriptor(f->folder), name, ARTIFACT_BYTES_MAX, "artifacts", &text,
+                  &ignored))
     return 0;
   digest_of(text.at, text.n, is);
   if (memcmp(named, is, sizeof is) != 0 || !answers(text, a->id)) {
@@ -105,7 +107,7 @@ static int look_in(struct artifact *a, const struct artifact_request *q, int fol
                    struct err *err) {
   struct finding f = {.a = a, .folder = artifacts};
   struct staging_header h;
-  if (fs_list(artifacts, take_file, &f, "artifacts", err) < 0) return -1;
+  if (fs_list(folder_of_descriptor(artifacts), take_file, &f, "artifacts", err) < 0) return -1;
   if (!a->text.at) return 0;
   struct err changed = {0};
   int bad = staging_header_read(folder, q->version, &h, err);
@@ -152,7 +154,7 @@ static int search_entry(void *ctx, const char *name) {
 static int search_plans(struct artifact *a, const struct artifact_request *q, struct err *err) {
   struct search s = {.a = a, .q = q, .err = err};
   if (staging_open_dest(q->dest_folder, &s.dest, err)) return -1;
-  const int rc = fs_list(s.dest, search_entry, &s, q->dest_folder, err);
+  const int rc = fs_list(folder_of_descriptor(s.dest), search_entry, &s, q->dest_folder, err);
   close(s.dest);
   return rc < 0 ? -1 : 0;
 }
@@ -240,8 +242,9 @@ int artifact_put(struct artifact *a, struct span text, struct err *err) {
   a->text = span_of(copy, text.n);
   digest_of(text.at, text.n, a->sha256);
   if (a->at.folder < 0) return 0;
-  if (fs_put_file(a->at.folder, digest_hex(a->sha256).s, text, err)) return -1;
-  return fs_sync_folder(a->at.folder, a->at.name, err);
+  if (fs_put_file(folder_of_descriptor(a->at.folder), digest_hex(a->sha256).s, text, err))
+    return -1;
+  return fs_sync_folder(folder_of_descriptor(a->at.folder), a->at.name, err);
 }
 
 int artifact_move(struct artifact *a, const struct staging *st, struct err *err) {
@@ -253,10 +256,10 @@ int artifact_move(struct artifact *a, const struct staging *st, struct err *err)
   if (to < 0)
     return err_errno(err, errno, ERR_IO, "cannot open 'artifacts' in '%s'", quote_str(st->name).s);
   int bad = 0;
-  if (!staging_has(to, hex.s)) bad = fs_put_file(to, hex.s, a->text, err);
-  if (!bad) bad = fs_sync_folder(to, "artifacts", err);
+  if (!staging_has(to, hex.s)) bad = fs_put_file(folder_of_descriptor(to), hex.s, a->text, err);
+  if (!bad) bad = fs_sync_folder(folder_of_descriptor(to), "artifacts", err);
   close(to);
-  if (!bad) bad = fs_sync_folder(st->folder, st->name, err);
+  if (!bad) bad = fs_sync_folder(folder_of_descriptor(st->folder), st->name, err);
   return bad;
 }
 

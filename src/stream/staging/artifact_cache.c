@@ -1,6 +1,7 @@
 #include "stream/staging/artifact_cache.h"
 
 #include "base/again.h"
+#include "platform/descriptor.h"
 #include "stream/sys/file_lookup.h"
 #include "stream/sys/fs.h"
 
@@ -49,8 +50,9 @@ int artifact_cache_put(const char *folder, const struct artifact *a, struct err 
   if (dir < 0) return -1;
   (void)fs_ops->flock(dir, LOCK_EX);
   name_of(name, a->sha256);
-  int rc = is_there(folder, name, a) ? 0 : fs_put_file(dir, name, a->text, err);
-  if (rc == 0) rc = fs_sync_folder(dir, folder, err);
+  int rc =
+      is_there(folder, name, a) ? 0 : fs_put_file(folder_of_descriptor(dir), name, a->text, err);
+  if (rc == 0) rc = fs_sync_folder(folder_of_descriptor(dir), folder, err);
   close(dir);
   return rc;
 }
@@ -68,7 +70,7 @@ static int take(const char *folder, const uint8_t sha256[DIGEST_BYTES], struct s
   *text = (struct span){0};
   if (dir < 0) return -1;
   name_of(name, sha256);
-  const int bad = fs_read_file(dir, name, ARTIFACT_BYTES_MAX, text, err);
+  const int bad = fs_read_file(folder_of_descriptor(dir), name, ARTIFACT_BYTES_MAX, text, err);
   close(dir);
   if (bad) return err->kind == ERR_NONE ? 0 : -1;
   digest_of(text->at, text->n, is);

@@ -15,6 +15,7 @@
 #include "stream/staging/inside/records.h"
 
 #include "json/json.h"
+#include "platform/descriptor.h"
 #include "stream/staging/inside/checked_line.h"
 #include "stream/staging/staging_folder.h"
 #include "stream/sys/fs.h"
@@ -52,7 +53,7 @@ int records_append(int fd, uint32_t unit, const uint8_t digest[DIGEST_BYTES],
     figure_sums_write(&j, errors);
   }
   checked_line_end(&j);
-  const int bad = fs_write_all(fd, j.text, j.n, "unit records", err);
+  const int bad = fs_write_all(file_of_descriptor(fd), j.text, j.n, "unit records", err);
   json_done(&j);
   return bad;
 }
@@ -102,7 +103,8 @@ static int load_file(void *ctx, const char *name) {
   struct loading *l = ctx;
   if (!records_is_name(name)) return 0;
   struct span all;
-  if (fs_read_own(l->folder, name, RECORDS_MAX_BYTES, "the staging folder", &all, l->err))
+  if (fs_read_own(folder_of_descriptor(l->folder), name, RECORDS_MAX_BYTES, "the staging folder",
+                  &all, l->err))
     return l->err->kind == ERR_NONE ? 0 : -1;
   const char *at = (const char *)all.at, *end = at + all.n;
   for (const char *eol; at < end && (eol = memchr(at, '\n', (size_t)(end - at))); at = eol + 1)
@@ -115,5 +117,5 @@ static int load_file(void *ctx, const char *name) {
 int records_load(int folder, struct records *r, struct err *err) {
   struct loading l = {.folder = folder, .r = r, .err = err};
   staging_others_free(r->others);
-  return fs_list(folder, load_file, &l, "staging folder", err);
+  return fs_list(folder_of_descriptor(folder), load_file, &l, "staging folder", err);
 }

@@ -21,6 +21,7 @@
 
 #include "base/again.h"
 #include "plan/plan_file.h"
+#include "platform/descriptor.h"
 #include "stream/staging/inside/records.h"
 #include "stream/staging/inside/staging_header.h"
 #include "stream/staging/staging_folder.h"
@@ -119,14 +120,16 @@ static void look_at_space(const struct opening *o, struct staging_space *space) 
   const uint64_t outputs = o->options->null ? 0 : plan_total_bytes(o->p) + o->options->beside_bytes,
                  need = outputs + o->p->n_literals, have = allocated_bytes(o);
   *space = (struct staging_space){.needed_bytes = need > have ? need - have : 0};
-  space->known = fs_free_bytes(o->st->dest, &space->free_bytes);
+  space->known = folder_room(folder_of_descriptor(o->st->dest), &space->free_bytes) == 0;
 }
 
 static int open_output(const struct opening *o, uint32_t i) {
   const struct plan_output *out = &o->p->outputs[i];
-  int fd = fs_open_own(o->st->folder, out->name, O_RDWR, o->st->name, o->err);
+  int fd = file_descriptor(
+      fs_open_own(folder_of_descriptor(o->st->folder), out->name, FILE_READ, o->st->name, o->err));
   if (fd < 0 && o->err->kind == ERR_NONE)
-    fd = fs_make_own(o->st->folder, out->name, O_RDWR, o->err);
+    fd = file_descriptor(
+        fs_make_own(folder_of_descriptor(o->st->folder), out->name, FILE_READ, o->err));
   if (fd < 0) return -1;
   o->st->outputs[i] = fd;
   struct stat at;
@@ -166,7 +169,7 @@ struct plan_text {
 static int flush_plan_text(struct plan_text *to) {
   const size_t n = to->n;
   to->n = 0;
-  return fs_write_all(to->fd, to->block, n, "plan.json", to->err);
+  return fs_write_all(file_of_descriptor(to->fd), to->block, n, "plan.json", to->err);
 }
 
 static int put_plan_text(void *ctx, struct span text) {
@@ -183,7 +186,8 @@ static int put_plan_text(void *ctx, struct span text) {
 
 // The folder without header.json holds nothing that counts, so the plan needs no name beside it.
 static int write_plan_json(const struct opening *o) {
-  const int fd = fs_make_own(o->st->folder, "plan.json", O_WRONLY, o->err);
+  const int fd =
+      file_descriptor(fs_make_own(folder_of_descriptor(o->st->folder), "plan.json", 0, o->err));
   if (fd < 0) return -1;
   struct plan shown = *o->p; // writing sets the id of its copy
   struct arena scratch = {0};
@@ -265,7 +269,8 @@ static int note_other(void *ctx, const char *name) {
 static void say_nothing_there(const struct opening *o) {
   struct err ignored = {0};
   struct opening copy = *o;
-  const bool other = fs_list(o->st->dest, note_other, &copy, "", &ignored) > 0;
+  const bool other =
+      fs_list(folder_of_descriptor(o->st->dest), note_other, &copy, "", &ignored) > 0;
   say(o, "no interrupted run with these options in '%s'%s: starting from the beginning",
       quote_str(o->st->dest_path).s, other ? " (there is one with other options)" : "");
 }
@@ -279,12 +284,12 @@ static int start_afresh(const struct opening *o, bool made, enum useless why) {
     say_nothing_there(o);
   }
   if (write_plan_json(o)) return -1;
-  if (fs_put_file(st->folder, "plan.bin", span_of(o->p->literals, (size_t)o->p->n_literals),
-                  o->err))
+  if (fs_put_file(folder_of_descriptor(st->folder), "plan.bin",
+                  span_of(o->p->literals, (size_t)o->p->n_literals), o->err))
     return -1;
   if (staging_header_write(st->folder, o->p->id, o->s, o->options, st->header_sha256, o->err))
     return -1;
-  return fs_sync_folder(st->dest, st->dest_path, o->err);
+  return fs_sync_folder(folder_of_descriptor(st->dest), st->dest_path, o->err);
 }
 
 static int refuse_version(const struct staging *st, const struct staging_header *h,
@@ -459,7 +464,7 @@ static int open_steps(const struct opening *o, enum staging_resume *how, bool *m
   if (*how == STAGING_SEALED) return 0; // keeps the exclusive lock
   for (uint32_t i = 0; i < o->p->n_outputs && staging_writes(st); i++)
     if (open_output(o, i)) return -1;
-  if (fs_sync_folder(o->st->folder, o->st->name, o->err)) return -1;
+  if (fs_sync_folder(folder_of_descriptor(o->st->folder), o->st->name, o->err)) return -1;
   if (change_lock(st, LOCK_SH, o->err)) return -1;
   if (!staging_writes(st)) return 0;
   struct stat named, held; // the first output
@@ -564,7 +569,7 @@ int staging_sync_records(const struct staging *st, uint32_t writer, struct err *
   if (st->records[writer] < 0) return 0;
   if (fs_ops->fdatasync(st->records[writer]))
     return err_errno(err, errno, ERR_IO, "cannot sync the records in '%s'", quote_str(st->name).s);
-  return fs_sync_folder(st->folder, st->name, err);
+  return fs_sync_folder(folder_of_descriptor(st->folder), st->name, err);
 }
 
 bool staging_writes(const struct staging *st) {

@@ -8,6 +8,7 @@
 // the written bytes once, and only a run that continues makes it. seal_check.c checks the files of an
 // unfinished seal.
 #include "base/again.h"
+#include "platform/descriptor.h"
 #include "stream/staging/inside/records.h"
 #include "stream/staging/staging.h"
 #include "stream/staging/staging_folder.h"
@@ -23,12 +24,13 @@
 // ---- entries ----
 
 int staging_check_owner(const struct staging *st, struct err *err) {
-  struct stat at;
-  if (fstat(st->folder, &at))
+  const struct folder folder = folder_of_descriptor(st->folder);
+  struct entry_facts at;
+  if (folder_look(folder, &at))
     return err_errno(err, errno, ERR_IO, "cannot examine '%s'", quote_str(st->name).s);
-  at.st_mode = S_IFREG; // a folder has links of its own
-  at.st_nlink = 1;
-  const char *wrong = fs_not_own(st->folder, &at);
+  at.kind = ENTRY_FILE; // a folder has links of its own
+  at.names = 1;
+  const char *wrong = fs_not_own(folder, &at);
   if (!wrong) return 0;
   err_set(err, ERR_PERMISSION, "the staging folder '%s' in '%s' %s", quote_str(st->name).s,
           quote_str(st->dest_path).s, wrong);
@@ -45,9 +47,9 @@ struct looking {
 
 // What a seal is moving may have another name in the destination by now, and the owner of what it
 // replaces. Nothing is written to it any more, and its digests are compared (seal_check.c).
-static bool is_being_placed(const struct looking *l, const char *name, const struct stat *at) {
-  return l->sealed && at->st_nlink <= 2 && strcmp(name, "lock") != 0 &&
-         strcmp(name, "seal.json") != 0;
+static bool is_being_placed(const struct looking *l, const char *name,
+                            const struct entry_facts *at) {
+  return l->sealed && at->names <= 2 && strcmp(name, "lock") != 0 && strcmp(name, "seal.json") != 0;
 }
 
 static int look_at_entry(void *ctx, const char *name);
@@ -58,22 +60,23 @@ static int look_in_artifacts(const struct looking *l, const char *name) {
     return err_errno(l->err, errno, ERR_IO, "cannot open '%s' in '%s'", quote_str(name).s,
                      quote_str(l->st->name).s);
   struct looking in = {.st = l->st, .folder = fd, .inside = "artifacts/", .err = l->err};
-  const int bad = fs_list(fd, look_at_entry, &in, name, l->err);
+  const int bad = fs_list(folder_of_descriptor(fd), look_at_entry, &in, name, l->err);
   close(fd);
   return bad;
 }
 
 static int look_at_entry(void *ctx, const char *name) {
   const struct looking *l = ctx;
-  struct stat at;
-  if (fstatat(l->folder, name, &at, AT_SYMLINK_NOFOLLOW)) return 0; // gone meanwhile
-  if (S_ISDIR(at.st_mode) && !l->inside[0] && strcmp(name, "artifacts") == 0)
+  struct entry_facts at;
+  const struct folder folder = folder_of_descriptor(l->folder);
+  if (entry_look(folder, name, FILE_NO_LINK, &at)) return 0; // gone meanwhile
+  if (at.kind == ENTRY_FOLDER && !l->inside[0] && strcmp(name, "artifacts") == 0)
     return look_in_artifacts(l, name);
   if (is_being_placed(l, name, &at)) {
-    at.st_nlink = 1;
-    at.st_uid = geteuid();
+    at.names = 1;
+    at.owner = process_owner();
   }
-  const char *wrong = fs_not_own(l->folder, &at);
+  const char *wrong = fs_not_own(folder, &at);
   if (!wrong) return 0;
   err_set(l->err, ERR_PERMISSION, "'%s%s' in '%s' %s: weir did not create it", l->inside,
           quote_str(name).s, quote_str(l->st->name).s, wrong);
@@ -84,7 +87,7 @@ int staging_check_entries(const struct staging *st, struct err *err) {
   if (staging_check_owner(st, err)) return -1;
   struct looking l = {.st = st, .folder = st->folder, .inside = "", .err = err};
   l.sealed = staging_has(st->folder, "seal.json");
-  return fs_list(st->folder, look_at_entry, &l, st->name, err) ? -1 : 0;
+  return fs_list(folder_of_descriptor(st->folder), look_at_entry, &l, st->name, err) ? -1 : 0;
 }
 
 // ---- units ----
@@ -215,7 +218,7 @@ bool staging_is_newer_than_records(const struct staging *st, const struct plan *
   struct newest n = {.folder = st->folder};
   struct err ignored = {0};
   struct stat at;
-  if (fs_list(st->folder, see_record, &n, st->name, &ignored)) return true;
+  if (fs_list(folder_of_descriptor(st->folder), see_record, &n, st->name, &ignored)) return true;
   for (uint32_t i = 0; i < p->n_outputs; i++)
     if (fstatat(st->folder, p->outputs[i].name, &at, AT_SYMLINK_NOFOLLOW) ||
         !is_later(n.record, at.st_ctim))

@@ -14,6 +14,7 @@
 #include "stream/sys/fs.h"
 
 #include "base/again.h"
+#include "platform/descriptor.h"
 #include "stream/staging/inside/records.h"
 #include "stream/staging/staging_folder.h"
 
@@ -118,7 +119,8 @@ static int open_any_lock(int folder) {
 static int open_lock(struct staging *st, enum staging_entry how, struct err *err) {
   struct err why = {0};
   for (int tries = 0; tries < ENTER_TRIES; tries++) {
-    st->lock = fs_open_own(st->folder, "lock", O_RDWR, st->name, &why);
+    st->lock = file_descriptor(
+        fs_open_own(folder_of_descriptor(st->folder), "lock", FILE_READ, st->name, &why));
     // An emptied folder has none, and gets one.
     if (st->lock >= 0 || why.kind != ERR_NONE || how == STAGING_LOOK) break;
     st->lock = fs_ops->openat(st->folder, "lock", O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0666);
@@ -213,7 +215,7 @@ static int empty_artifacts(struct emptying *e, const char *name) {
     return err_errno(e->err, errno, ERR_IO, "cannot open '%s' in '%s'", quote_str(name).s,
                      quote_str(e->what).s);
   struct emptying in = {.folder = fd, .what = name, .inner = true, .err = e->err};
-  const int bad = fs_list(fd, empty_entry, &in, name, e->err);
+  const int bad = fs_list(folder_of_descriptor(fd), empty_entry, &in, name, e->err);
   close(fd);
   if (in.other[0]) snprintf(e->other, sizeof e->other, "%s", in.other);
   return bad ? -1 : 0;
@@ -245,7 +247,7 @@ int staging_empty(int folder, const char *what, bool keep_lock, struct err *err)
   if (staging_has(folder, "seal.json") && unlink_one(folder, "seal.json", 0, what, err)) return -1;
   do {
     e.left = 0;
-    if (fs_list(folder, empty_entry, &e, what, err)) return -1;
+    if (fs_list(folder_of_descriptor(folder), empty_entry, &e, what, err)) return -1;
   } while (e.left > 0);
   const bool lock_is_other = strcmp(e.other, "lock") == 0; // a folder
   if (!keep_lock && !lock_is_other && staging_has(folder, "lock") &&
@@ -274,6 +276,6 @@ static int add_bytes(void *ctx, const char *name) {
 uint64_t staging_folder_bytes(int folder) {
   struct sum sum = {.folder = folder};
   struct err ignored = {0}; // a figure for the user: what cannot be listed counts nothing
-  fs_list(folder, add_bytes, &sum, "", &ignored);
+  fs_list(folder_of_descriptor(folder), add_bytes, &sum, "", &ignored);
   return sum.bytes;
 }

@@ -17,6 +17,7 @@
 
 #include "base/again.h"
 #include "json/json.h"
+#include "platform/descriptor.h"
 #include "stream/staging/staging_join.h"
 #include "stream/sys/fs.h"
 
@@ -65,7 +66,8 @@ int staging_header_write(int folder, const uint8_t id[DIGEST_BYTES], struct sour
   json_end_object(&j);
   json_newline(&j);
   digest_of(j.text, j.n, sha256);
-  const int bad = fs_put_file(folder, "header.json", span_of(j.text, j.n), err);
+  const int bad =
+      fs_put_file(folder_of_descriptor(folder), "header.json", span_of(j.text, j.n), err);
   json_done(&j);
   return bad;
 }
@@ -84,7 +86,8 @@ int staging_header_read(int folder, const char *version, struct staging_header *
                         struct err *err) {
   memset(h, 0, sizeof *h);
   struct span text;
-  if (fs_read_own(folder, "header.json", HEADER_MAX_BYTES, "the staging folder", &text, err))
+  if (fs_read_own(folder_of_descriptor(folder), "header.json", HEADER_MAX_BYTES,
+                  "the staging folder", &text, err))
     return err->kind == ERR_NONE ? 0 : -1;
   digest_of(text.at, text.n, h->sha256);
   struct err malformed = {0};

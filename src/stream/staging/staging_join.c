@@ -8,6 +8,7 @@
 //   outputs    there, with their size                                    else 66
 //   records    those that are whole and carry the header's digest count; what else there is, its units are made again
 #include "stream/staging/inside/records.h"
+#include "platform/descriptor.h"
 #include "stream/staging/staging_join.h"
 
 #include "plan/plan_file.h"
@@ -85,7 +86,8 @@ static int damaged(const struct staging *st, const char *name, struct err *err) 
 
 static int take_lock(struct staging *st, enum staging_as as, struct err *err) {
   if (as == STAGING_AS_VIEWER) return 0;
-  st->lock = fs_open_own(st->folder, "lock", O_RDWR, st->name, err);
+  st->lock = file_descriptor(
+      fs_open_own(folder_of_descriptor(st->folder), "lock", FILE_READ, st->name, err));
   if (st->lock < 0 && err->kind != ERR_NONE) return -1;
   if (st->lock < 0) return damaged(st, "lock", err);
   const int kind = as == STAGING_AS_MEMBER ? LOCK_SH : LOCK_EX;
@@ -106,7 +108,8 @@ static int take_lock(struct staging *st, enum staging_as as, struct err *err) {
 
 static int read_part(const struct staging *st, const char *name, struct span *text,
                      struct err *err) {
-  if (fs_read_own(st->folder, name, PLAN_MAX_BYTES, st->name, text, err) == 0) return 0;
+  if (fs_read_own(folder_of_descriptor(st->folder), name, PLAN_MAX_BYTES, st->name, text, err) == 0)
+    return 0;
   return err->kind == ERR_NONE ? damaged(st, name, err) : -1;
 }
 
@@ -209,7 +212,8 @@ static int read_all(struct staging_joined *j, const struct staging *st, const ch
 static int open_outputs(struct staging *st, const struct plan *p, struct err *err) {
   for (uint32_t i = 0; i < p->n_outputs && staging_writes(st); i++) {
     struct stat at;
-    st->outputs[i] = fs_open_own(st->folder, p->outputs[i].name, O_RDWR, st->name, err);
+    st->outputs[i] = file_descriptor(fs_open_own(folder_of_descriptor(st->folder),
+                                                 p->outputs[i].name, FILE_READ, st->name, err));
     if (st->outputs[i] < 0 && err->kind != ERR_NONE) return -1;
     if (st->outputs[i] >= 0 && fstat(st->outputs[i], &at) == 0 &&
         (uint64_t)at.st_size == p->outputs[i].size)
@@ -273,7 +277,8 @@ int staging_join(struct staging_joined *j, const char *path, const char *version
   // Of a seal that has begun, outputs are under way to their names.
   if (!bad && !j->sealed && as != STAGING_AS_VIEWER) bad = open_outputs(&j->st, &j->plan, err);
   if (!bad) bad = staging_take_records(&j->st, &j->plan, &j->bad_records, err);
-  if (!bad && as == STAGING_AS_VIEWER) bad = fs_list(j->st.folder, note_birth, j, j->st.name, err);
+  if (!bad && as == STAGING_AS_VIEWER)
+    bad = fs_list(folder_of_descriptor(j->st.folder), note_birth, j, j->st.name, err);
   staging_close(&bare);
   if (bad) staging_leave(j);
   return bad;

@@ -9,6 +9,7 @@
 // the sidecars it has put in place already are named by no .onnx yet: they are no orphans. The
 // decision is made again, under the exclusive lock, when something is removed.
 #include "base/again.h"
+#include "platform/descriptor.h"
 #include "stream/staging/inside/records.h"
 #include "stream/staging/inside/staging_header.h"
 #include "stream/staging/staging_folder.h"
@@ -52,7 +53,7 @@ int staging_find_seal(const char *dest_folder, const char *onnx_name, char name[
   name[0] = '\0';
   if (staging_open_dest(dest_folder, &dest, err)) return -1;
   f.dest = dest;
-  const int bad = fs_list(dest, find_entry, &f, dest_folder, err);
+  const int bad = fs_list(folder_of_descriptor(dest), find_entry, &f, dest_folder, err);
   close(dest);
   *state = f.state;
   return bad < 0 ? -1 : 0;
@@ -84,7 +85,8 @@ static int claims(void *ctx, const char *entry) {
   snprintf(path, sizeof path, "%s/seal.json", entry);
   struct span text;
   struct err err = {0};
-  if (fs_read_file(c->dir, path, SEAL_MAX_BYTES, &text, &err)) return err.kind != ERR_NONE;
+  if (fs_read_file(folder_of_descriptor(c->dir), path, SEAL_MAX_BYTES, &text, &err))
+    return err.kind != ERR_NONE;
   const bool found = memmem(text.at, text.n, c->name, strlen(c->name)) != NULL;
   fs_free(text);
   return found;
@@ -96,7 +98,7 @@ static bool is_orphan(int dir, const char *name) {
   char who[256];
   struct stat at;
   return fresh_sidecar_of(name) > 0 && fstatat(dir, name, &at, AT_SYMLINK_NOFOLLOW) == 0 &&
-         S_ISREG(at.st_mode) && fs_list(dir, claims, &c, "", &err) == 0 &&
+         S_ISREG(at.st_mode) && fs_list(folder_of_descriptor(dir), claims, &c, "", &err) == 0 &&
          name_scan_folder(dir, name, NULL, who) == NAME_SCAN_FREE;
 }
 
@@ -124,7 +126,7 @@ static int report_folder(const struct scan *s, const char *name, bool done) {
   const struct staging_found found = {
       .name = name,
       .planned = !done && staging_has(folder, STAGING_ORDERS),
-      .begun = fs_list(folder, is_of_records, NULL, name, &unlisted) != 0,
+      .begun = fs_list(folder_of_descriptor(folder), is_of_records, NULL, name, &unlisted) != 0,
       .bytes = staging_folder_bytes(folder),
       .locked = staging_is_locked(folder),
       .half_sealed = !done && staging_has(folder, "seal.json"),
@@ -159,7 +161,7 @@ int staging_scan(const char *dir, int (*each)(void *ctx, const struct staging_fo
                  void *ctx, struct err *err) {
   struct scan s = {.each = each, .ctx = ctx, .err = err};
   if (staging_open_dest(dir, &s.dir, err)) return -1;
-  const int result = fs_list(s.dir, scan_entry, &s, dir, err);
+  const int result = fs_list(folder_of_descriptor(s.dir), scan_entry, &s, dir, err);
   close(s.dir);
   return result;
 }

@@ -12,11 +12,12 @@
 #include "stream/sys/fs.h"
 
 #include "base/again.h"
+#include "platform/files.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/capability.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
@@ -99,122 +100,109 @@ const struct fs_ops fs_real_ops = {
 };
 const struct fs_ops *fs_ops = &fs_real_ops;
 
-int fs_write_all(int fd, const void *bytes, size_t n, const char *what, struct err *err) {
-  const char *at = bytes;
-  while (n > 0) {
-    const ssize_t put = fs_ops->write(fd, at, n);
-    if (put < 0 && errno == EINTR) continue;
-    if (put <= 0)
-      return err_errno(err, put < 0 ? errno : EIO, ERR_IO, "cannot write '%s'", quote_str(what).s);
-    at += put;
-    n -= (size_t)put;
-  }
-  return 0;
-}
-
-// ---- free space ----
-
-static bool has_capability(unsigned wanted) {
-  struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
-  struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
-  if (syscall(SYS_capget, &head, data)) return false;
-  return data[CAP_TO_INDEX(wanted)].effective & CAP_TO_MASK(wanted);
-}
-
-bool fs_free_bytes(int dir, uint64_t *bytes) {
-  struct statvfs fs;
-  if (fs_ops->fstatvfs(dir, &fs) || fs.f_blocks == 0) return false;
-  const uint64_t blocks = has_capability(CAP_SYS_RESOURCE) ? fs.f_bfree : fs.f_bavail;
-  return !mul_overflows(blocks, fs.f_frsize, bytes);
+int fs_write_all(struct file f, const void *bytes, size_t n, const char *what, struct err *err) {
+  if (file_write_all(f, bytes, n) == 0) return 0;
+  return err_errno(err, errno, ERR_IO, "cannot write '%s'", quote_str(what).s);
 }
 
 // ---- files of our own ----
 
 // Who owns what this process makes there: on file systems that map owners (network ones, FUSE) not
 // always who it runs as.
-static bool is_our_owner(int dir, uid_t owner) {
+static bool is_our_owner(struct folder in, uint32_t owner) {
   static const char probe[] = "owner.tmp";
-  struct stat at;
-  if (owner == geteuid()) return true;
-  int fd = again_create(dir, ".", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
-  if (fd < 0) {
-    fd = again_create(dir, probe, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (fd >= 0) unlinkat(dir, probe, 0);
+  struct entry_facts at;
+  if (owner == process_owner()) return true;
+  struct file f = file_calls_of_system.file_make_nameless(in);
+  if (!file_is_open(f)) {
+    const unsigned how = FILE_NEW | FILE_READ | FILE_NO_LINK;
+    f = file_calls_of_system.file_open_to_write(in, probe, how, 0600);
+    if (file_is_open(f)) file_calls_of_system.file_remove(in, probe);
   }
-  const bool same = fd >= 0 && fstat(fd, &at) == 0 && at.st_uid == owner;
-  if (fd >= 0) close(fd);
+  const bool same = file_is_open(f) && file_look(f, &at) == 0 && at.owner == owner;
+  file_close(&f);
   return same;
 }
 
-const char *fs_not_own(int dir, const struct stat *at) {
-  if (S_ISDIR(at->st_mode)) return "is a folder";
-  if (S_ISLNK(at->st_mode)) return "is a symbolic link";
-  if (S_ISFIFO(at->st_mode)) return "is a FIFO";
-  if (!S_ISREG(at->st_mode)) return "is a device or a socket";
-  if (at->st_nlink != 1) return "is a hard link (it has another name elsewhere)";
-  if (!is_our_owner(dir, at->st_uid)) return "belongs to another user";
+const char *fs_not_own(struct folder in, const struct entry_facts *at) {
+  if (at->kind == ENTRY_FOLDER) return "is a folder";
+  if (at->kind == ENTRY_LINK) return "is a symbolic link";
+  if (at->kind == ENTRY_FIFO) return "is a FIFO";
+  if (at->kind != ENTRY_FILE) return "is a device or a socket";
+  if (at->names != 1) return "is a hard link (it has another name elsewhere)";
+  if (!is_our_owner(in, at->owner)) return "belongs to another user";
   return NULL;
 }
 
-int fs_open_own(int dir, const char *name, int flags, const char *where, struct err *err) {
+// What was opened, if it is our own: else none, with why.
+static struct file if_own(struct file f, struct folder in, const char *name, const char *where,
+                          struct err *err) {
   const char *wrong = NULL;
-  struct stat at;
-  const int fd = fs_ops->openat(dir, name, flags | O_NOFOLLOW | O_NONBLOCK, 0);
-  const int why = fd < 0 ? errno : 0;
-  if (fd < 0 && why == ENOENT) return -1;
-  if (fd >= 0 ? fstat(fd, &at) == 0 : fstatat(dir, name, &at, AT_SYMLINK_NOFOLLOW) == 0)
-    wrong = fs_not_own(dir, &at);
-  // The flag was for the opening alone: some engines take it as a wish not to wait for the disk.
-  if (fd >= 0 && !wrong && fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK) == 0) return fd;
-  if (fd >= 0) close(fd);
-  if (!wrong)
-    return err_errno(err, why, ERR_IO, "cannot open '%s' in '%s'", quote_str(name).s,
-                     quote_str(where).s);
-  err_set(err, ERR_PERMISSION, "'%s' in '%s' %s: weir did not create it", quote_str(name).s,
-          quote_str(where).s, wrong);
-  return err_because(err, REASON_NOT_OURS);
+  struct entry_facts at;
+  const int why = file_is_open(f) ? 0 : errno;
+  if (why == ENOENT) return NO_FILE;
+  if ((why ? entry_look(in, name, FILE_NO_LINK, &at) : file_look(f, &at)) == 0)
+    wrong = fs_not_own(in, &at);
+  // The opening alone was not to wait: some engines take it as a wish not to wait for the disk.
+  if (!why && !wrong && file_wait(f) == 0) return f;
+  file_close(&f);
+  if (!wrong) {
+    err_fill_errno(err, why, ERR_IO, "cannot open '%s' in '%s'", quote_str(name).s,
+                   quote_str(where).s);
+    return NO_FILE;
+  }
+  err_fill(err, ERR_PERMISSION, "'%s' in '%s' %s: weir did not create it", quote_str(name).s,
+           quote_str(where).s, wrong);
+  err_fill_reason(err, REASON_NOT_OURS);
+  return NO_FILE;
 }
 
-int fs_make_own(int dir, const char *name, int flags, struct err *err) {
-  flags |= O_CREAT | O_EXCL | O_NOFOLLOW;
-  int fd = fs_ops->openat(dir, name, flags, 0666);
-  if (fd < 0 && errno == EEXIST && fs_ops->unlinkat(dir, name, 0) == 0)
-    fd = fs_ops->openat(dir, name, flags, 0666);
-  if (fd >= 0) return fd;
-  return err_errno(err, errno, ERR_IO, "cannot create '%s'", quote_str(name).s);
+struct file fs_open_own(struct folder in, const char *name, unsigned how, const char *where,
+                        struct err *err) {
+  const struct file f = file_open_to_write(in, name, how | FILE_NO_LINK | FILE_NO_WAIT, 0);
+  return if_own(f, in, name, where, err);
 }
 
-int fs_put_file(int dir, const char *name, struct span bytes, struct err *err) {
+struct file fs_make_own(struct folder in, const char *name, unsigned how, struct err *err) {
+  how |= FILE_NEW | FILE_NO_LINK;
+  struct file f = file_open_to_write(in, name, how, 0666);
+  if (!file_is_open(f) && errno == EEXIST && file_remove(in, name) == 0)
+    f = file_open_to_write(in, name, how, 0666);
+  if (!file_is_open(f)) err_fill_errno(err, errno, ERR_IO, "cannot create '%s'", quote_str(name).s);
+  return f;
+}
+
+int fs_put_file(struct folder in, const char *name, struct span bytes, struct err *err) {
   char beside[300];
   snprintf(beside, sizeof beside, "%s.tmp", name);
-  const int fd = fs_make_own(dir, beside, O_WRONLY, err);
-  if (fd < 0) return -1;
-  int bad = fs_write_all(fd, bytes.at, bytes.n, beside, err);
-  if (!bad && fs_ops->fsync(fd))
+  struct file f = fs_make_own(in, beside, 0, err);
+  if (!file_is_open(f)) return -1;
+  int bad = fs_write_all(f, bytes.at, bytes.n, beside, err);
+  if (!bad && file_sync(f))
     bad = err_errno(err, errno, ERR_IO, "cannot sync '%s'", quote_str(beside).s);
-  close(fd);
-  if (!bad && fs_ops->renameat2(dir, beside, dir, name, 0))
+  file_close(&f);
+  if (!bad && entry_rename(in, beside, in, name))
     bad = err_errno(err, errno, ERR_IO, "cannot rename '%s' to '%s'", quote_str(beside).s,
                     quote_str(name).s);
-  if (bad) (void)fs_ops->unlinkat(dir, beside, 0);
+  if (bad) (void)file_remove(in, beside);
   return bad;
 }
 
-static int read_open_file(int fd, const char *name, size_t limit, struct span *out,
+static int read_open_file(struct file f, const char *name, size_t limit, struct span *out,
                           struct err *err) {
-  struct stat at;
-  if (fstat(fd, &at))
+  struct entry_facts at;
+  if (file_look(f, &at))
     return err_errno(err, errno, ERR_IO, "cannot examine '%s'", quote_str(name).s);
-  if (!S_ISREG(at.st_mode))
+  if (at.kind != ENTRY_FILE)
     return err_set(err, ERR_INPUT, "'%s' is not a regular file", quote_str(name).s);
-  if ((uint64_t)at.st_size > limit)
-    return err_set(err, ERR_MODEL, "'%s' has %lld bytes; at most %zu are read", quote_str(name).s,
-                   (long long)at.st_size, limit);
-  const size_t n = (size_t)at.st_size;
+  if (at.size > limit)
+    return err_set(err, ERR_MODEL, "'%s' has %" PRIu64 " bytes; at most %zu are read",
+                   quote_str(name).s, at.size, limit);
+  const size_t n = (size_t)at.size;
   uint8_t *bytes = malloc(n + 1);
   if (!bytes)
     return err_set(err, ERR_NO_MEMORY, "no memory for the %zu bytes of '%s'", n, quote_str(name).s);
-  const ssize_t have = again_pread_all(fd, bytes, n, 0);
+  const int64_t have = file_read_all_at(f, bytes, n, 0);
   if (have < 0) {
     const int why = errno;
     free(bytes);
@@ -225,22 +213,24 @@ static int read_open_file(int fd, const char *name, size_t limit, struct span *o
   return 0;
 }
 
-int fs_read_file(int dir, const char *name, size_t limit, struct span *out, struct err *err) {
-  // O_NONBLOCK: a FIFO must not hang us; fstat tells afterwards.
-  const int fd = again_openat(dir, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0 && errno == ENOENT) return -1;
-  if (fd < 0) return err_errno(err, errno, ERR_INPUT, "cannot open '%s'", quote_str(name).s);
-  const int bad = read_open_file(fd, name, limit, out, err);
-  close(fd);
+int fs_read_file(struct folder in, const char *name, size_t limit, struct span *out,
+                 struct err *err) {
+  // A FIFO must not hang us; what it is is looked at afterwards.
+  struct file f = file_open(in, name, FILE_NO_WAIT);
+  if (!file_is_open(f) && errno == ENOENT) return -1;
+  if (!file_is_open(f))
+    return err_errno(err, errno, ERR_INPUT, "cannot open '%s'", quote_str(name).s);
+  const int bad = read_open_file(f, name, limit, out, err);
+  file_close(&f);
   return bad;
 }
 
-int fs_read_own(int dir, const char *name, size_t limit, const char *where, struct span *out,
-                struct err *err) {
-  const int fd = fs_open_own(dir, name, O_RDONLY, where, err);
-  if (fd < 0) return -1;
-  const int bad = read_open_file(fd, name, limit, out, err);
-  close(fd);
+int fs_read_own(struct folder in, const char *name, size_t limit, const char *where,
+                struct span *out, struct err *err) {
+  struct file f = if_own(file_open(in, name, FILE_NO_LINK | FILE_NO_WAIT), in, name, where, err);
+  if (!file_is_open(f)) return -1;
+  const int bad = read_open_file(f, name, limit, out, err);
+  file_close(&f);
   return bad;
 }
 
@@ -253,27 +243,14 @@ bool fs_is_at(const struct stat *file, const char *path) {
   return stat(path, &at) == 0 && at.st_dev == file->st_dev && at.st_ino == file->st_ino;
 }
 
-int fs_sync_folder(int dir, const char *what, struct err *err) {
-  if (fs_ops->fsync(dir) == 0 || errno == EINVAL) return 0;
+int fs_sync_folder(struct folder f, const char *what, struct err *err) {
+  if (folder_sync(f) == 0 || errno == EINVAL) return 0;
   return err_errno(err, errno, ERR_IO, "cannot sync folder '%s'", quote_str(what).s);
 }
 
-int fs_list(int dir, int (*each)(void *ctx, const char *name), void *ctx, const char *what,
+int fs_list(struct folder f, int (*each)(void *ctx, const char *name), void *ctx, const char *what,
             struct err *err) {
-  // A descriptor of its own: closedir closes it, and the position is not shared.
-  const int fd = again_openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  DIR *list = fd >= 0 ? fdopendir(fd) : NULL;
-  if (!list) {
-    const int why = errno;
-    if (fd >= 0) close(fd);
-    return err_errno(err, why, ERR_INPUT, "cannot list folder '%s'", quote_str(what).s);
-  }
-  int result = 0;
-  errno = 0;
-  for (struct dirent *e; result == 0 && (e = readdir(list)) != NULL; errno = 0)
-    if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0) result = each(ctx, e->d_name);
-  if (result == 0 && errno)
-    result = err_errno(err, errno, ERR_IO, "cannot list folder '%s'", quote_str(what).s);
-  closedir(list);
-  return result;
+  int ended;
+  if (folder_names(f, each, ctx, &ended) == 0) return ended;
+  return err_errno(err, errno, ERR_INPUT, "cannot list folder '%s'", quote_str(what).s);
 }

@@ -7,6 +7,7 @@
 
 #include "base/err.h"
 #include "base/span.h"
+#include "platform/files.h"
 
 #include <stdbool.h>
 #include <sys/stat.h>
@@ -35,13 +36,14 @@ extern const struct fs_ops *fs_ops;
 extern const struct fs_ops fs_real_ops;
 
 // Writes all n bytes. `what` names the file in messages.
-int fs_write_all(int fd, const void *bytes, size_t n, const char *what, struct err *err);
-// Makes `name` in `dir` hold exactly these bytes, durably: written beside as `<name>.tmp`, synced
+int fs_write_all(struct file f, const void *bytes, size_t n, const char *what, struct err *err);
+// Makes `name` in the folder hold exactly these bytes, durably: written beside as `<name>.tmp`, synced
 // and renamed over. The folder itself is not synced.
-int fs_put_file(int dir, const char *name, struct span bytes, struct err *err);
+int fs_put_file(struct folder in, const char *name, struct span bytes, struct err *err);
 // The whole of a regular file of at most `limit` bytes. *out.at belongs to the caller (fs_free).
 // Missing is -1 with an empty err; anything else fills it.
-int fs_read_file(int dir, const char *name, size_t limit, struct span *out, struct err *err);
+int fs_read_file(struct folder in, const char *name, size_t limit, struct span *out,
+                 struct err *err);
 void fs_free(struct span bytes);
 
 // A file of a folder that is nobody's but ours: what lies there may have been put there by somebody
@@ -49,26 +51,24 @@ void fs_free(struct span bytes);
 //
 // Says what is wrong with one that was looked at (without following a link): NULL, or "is a FIFO" and
 // the like: not a regular file, more than one link, another owner.
-const char *fs_not_own(int dir, const struct stat *at);
-// Opens one (O_NOFOLLOW and O_NONBLOCK are added); what is wrong with it is ERR_PERMISSION, which
-// names it and `where` it lies. Missing is -1 with an empty err.
-int fs_open_own(int dir, const char *name, int flags, const char *where, struct err *err);
+const char *fs_not_own(struct folder in, const struct entry_facts *at);
+// Opens one for writing; `how`: FILE_READ, FILE_APPEND. What is wrong with it is ERR_PERMISSION, which names
+// it and `where` it lies. Missing is none with an empty err.
+struct file fs_open_own(struct folder in, const char *name, unsigned how, const char *where,
+                        struct err *err);
 // The same for one that is read whole, as fs_read_file has it.
-int fs_read_own(int dir, const char *name, size_t limit, const char *where, struct span *out,
-                struct err *err);
+int fs_read_own(struct folder in, const char *name, size_t limit, const char *where,
+                struct span *out, struct err *err);
 // Makes a new one. What bears the name is removed first: if it is a link, what it leads to stays as it
-// is. `flags`: how it is opened.
-int fs_make_own(int dir, const char *name, int flags, struct err *err);
+// is. `how`: FILE_READ, FILE_APPEND.
+struct file fs_make_own(struct folder in, const char *name, unsigned how, struct err *err);
 // Does the path lead to this file? Links are followed.
 bool fs_is_at(const struct stat *file, const char *path);
-// fsync of a folder; file systems that cannot sync one (EINVAL) are taken at their word.
-int fs_sync_folder(int dir, const char *what, struct err *err);
-// How many bytes this process can still write to the file system that `dir` is on; false: unknown. What a file system
-// keeps back for the administrator counts only for who has CAP_SYS_RESOURCE, which root in a container lacks.
-bool fs_free_bytes(int dir, uint64_t *bytes);
+// folder_sync; file systems that cannot sync one (EINVAL) are taken at their word.
+int fs_sync_folder(struct folder f, const char *what, struct err *err);
 // Calls `each` for every entry of the folder but "." and "..", in an order of the system's; a value
 // other than 0 ends it and is returned. -1 with err if the folder cannot be read.
-int fs_list(int dir, int (*each)(void *ctx, const char *name), void *ctx, const char *what,
+int fs_list(struct folder f, int (*each)(void *ctx, const char *name), void *ctx, const char *what,
             struct err *err);
 
 #endif

@@ -20,6 +20,7 @@
 
 #include "base/again.h"
 #include "base/varint.h"
+#include "platform/descriptor.h"
 #include "stream/sys/fs.h"
 
 #include <errno.h>
@@ -113,6 +114,6 @@ enum name_scan name_scan_folder(int dir, const char *name, const char *except, c
   s.result = NAME_SCAN_FREE;
   who[0] = '\0';
   struct err err = {0};
-  if (fs_list(dir, search_entry, &s, "", &err) >= 0) return s.result;
+  if (fs_list(folder_of_descriptor(dir), search_entry, &s, "", &err) >= 0) return s.result;
   return NAME_SCAN_UNKNOWN;
 }

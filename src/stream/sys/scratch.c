@@ -5,6 +5,7 @@
 #include "stream/sys/scratch.h"
 
 #include "base/again.h"
+#include "platform/descriptor.h"
 #include "stream/sys/fs.h"
 
 #include <errno.h>
@@ -26,8 +27,9 @@ const char *scratch_parent(void) {
 
 static int remove_file(void *ctx, const char *name) {
   const int *folder = ctx;
-  struct stat at;
-  if (fstatat(*folder, name, &at, AT_SYMLINK_NOFOLLOW) == 0 && !fs_not_own(*folder, &at))
+  const struct folder in = folder_of_descriptor(*folder);
+  struct entry_facts at;
+  if (entry_look(in, name, FILE_NO_LINK, &at) == 0 && !fs_not_own(in, &at))
     (void)unlinkat(*folder, name, 0);
   return 0;
 }
@@ -39,7 +41,7 @@ static int remove_entry(void *ctx, const char *name) {
   remove_file(ctx, name);
   int inner = again_openat(*folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (inner < 0) return 0;
-  (void)fs_list(inner, remove_file, &inner, name, &err);
+  (void)fs_list(folder_of_descriptor(inner), remove_file, &inner, name, &err);
   (void)unlinkat(*folder, name, AT_REMOVEDIR);
   close(inner);
   return 0;
@@ -61,7 +63,7 @@ static int remove_if_dead(void *ctx, const char *name) {
   if (fstat(folder, &at) == 0 && at.st_uid == geteuid())
     AGAIN(locked, flock(folder, LOCK_EX | LOCK_NB));
   if (locked == 0) {
-    (void)fs_list(folder, remove_entry, &folder, name, &err);
+    (void)fs_list(folder_of_descriptor(folder), remove_entry, &folder, name, &err);
     (void)unlinkat(l->parent, name, AT_REMOVEDIR);
   }
   close(folder);
@@ -74,7 +76,7 @@ static void remove_dead(const char *stem) {
   struct err err = {0};
   l.parent = again_openat(AT_FDCWD, scratch_parent(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (l.parent < 0) return;
-  (void)fs_list(l.parent, remove_if_dead, &l, scratch_parent(), &err);
+  (void)fs_list(folder_of_descriptor(l.parent), remove_if_dead, &l, scratch_parent(), &err);
   close(l.parent);
 }
 

@@ -13,6 +13,7 @@
 #include "base/table.h"
 #include "base/varint.h"
 #include "model/onnx_fields.h"
+#include "platform/descriptor.h"
 #include "stream/sys/fs.h"
 
 #include <errno.h>
@@ -42,7 +43,8 @@ struct writer {
 };
 
 static void flush(struct writer *w) {
-  if (!w->bad) w->bad = fs_write_all(w->fd, w->buffer, w->held, w->name, w->err);
+  if (!w->bad)
+    w->bad = fs_write_all(file_of_descriptor(w->fd), w->buffer, w->held, w->name, w->err);
   w->held = 0;
 }
 
@@ -196,7 +198,7 @@ static void put_array(struct writer *w, const struct array *x) {
 static int write_array(int dir, const char *name, const struct array *x, uint8_t *buffer,
                        struct err *err) {
   struct writer w = {.name = name, .buffer = buffer, .err = err};
-  w.fd = fs_make_own(dir, name, O_WRONLY, err);
+  w.fd = file_descriptor(fs_make_own(folder_of_descriptor(dir), name, 0, err));
   if (w.fd < 0) return -1;
   put_array(&w, x);
   flush(&w);
@@ -226,7 +228,7 @@ static void remove_set(int folder, const char *name) {
   struct err none = {0};
   int dir = again_openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (dir < 0) return;
-  fs_list(dir, remove_entry, &dir, name, &none);
+  fs_list(folder_of_descriptor(dir), remove_entry, &dir, name, &none);
   close(dir);
   fs_ops->unlinkat(folder, name, AT_REMOVEDIR);
 }
@@ -239,7 +241,7 @@ static int fill_set(int folder, const char *name, const struct arrays *inputs,
   uint8_t *buffer = arena_alloc(&a, PIECE);
   int bad = write_arrays(dir, "input", inputs, buffer, err) != 0 ||
             write_arrays(dir, "output", outputs, buffer, err) != 0 ||
-            fs_sync_folder(dir, name, err) != 0;
+            fs_sync_folder(folder_of_descriptor(dir), name, err) != 0;
   arena_free(&a);
   close(dir);
   return bad ? -1 : 0;
@@ -268,7 +270,7 @@ static int write_set(int folder, const char *path, uint32_t k, const struct arra
   if (bad)
     remove_set(folder, beside);
   else
-    bad = fs_sync_folder(folder, path, err);
+    bad = fs_sync_folder(folder_of_descriptor(folder), path, err);
   return bad;
 }
 

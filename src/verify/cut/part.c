@@ -8,6 +8,7 @@
 #include "verify/cut/part.h"
 
 #include "plan/plan_parts.h"
+#include "platform/descriptor.h"
 #include "stream/eval/eval.h"
 #include "stream/sys/fs.h"
 
@@ -63,7 +64,7 @@ static int write_segment(struct part_cutter *c, const struct plan *plan, const s
                          int fd, const char *what, struct err *err) {
   struct eval_task *task = NULL;
   if (s->kind == SEGMENT_LITERAL)
-    return fs_write_all(fd, plan->literals + s->at, (size_t)s->len, what, err);
+    return fs_write_all(file_of_descriptor(fd), plan->literals + s->at, (size_t)s->len, what, err);
   if (s->kind == SEGMENT_RECIPE)
     task = eval_begin(c->eval, s->ref, s->at, s->len, (struct eval_watcher){0});
   if (s->kind == SEGMENT_ZERO) memset(c->buffer, 0, BUFFER_BYTES);
@@ -74,7 +75,7 @@ static int write_segment(struct part_cutter *c, const struct plan *plan, const s
       rc = eval_read(task, s->at + done, c->buffer, n, err);
     else if (s->kind == SEGMENT_EXTENT)
       rc = sources_read(c->sources, s->ref, s->at + done, c->buffer, n, err);
-    if (rc || fs_write_all(fd, c->buffer, n, what, err)) return -1;
+    if (rc || fs_write_all(file_of_descriptor(fd), c->buffer, n, what, err)) return -1;
     done += n;
   }
   return 0;

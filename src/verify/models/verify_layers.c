@@ -8,6 +8,7 @@
 
 #include "base/again.h"
 #include "model/onnx_fields.h"
+#include "platform/descriptor.h"
 #include "stream/sys/fs.h"
 
 #include <errno.h>
@@ -120,7 +121,7 @@ static int copy_all(int from, int to, struct err *err) {
     for (ssize_t got; (got = read(from, block, sizeof block)) != 0;) {
       if (got < 0 && errno == EINTR) continue;
       if (got < 0) return err_errno(err, errno, ERR_IO, "the model cannot be copied for --layers");
-      if (fs_write_all(to, block, (size_t)got, copy_name, err)) return -1;
+      if (fs_write_all(file_of_descriptor(to), block, (size_t)got, copy_name, err)) return -1;
     }
     return 0;
   }
@@ -140,7 +141,7 @@ static int write_copy(const struct walking *w, int side, const struct bytes *mor
       again_create(w->l->v->scratch_fd, copy_name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   int rc = to < 0 ? err_errno(err, errno, ERR_IO, "the model cannot be copied for --layers") : 0;
   if (rc == 0) rc = copy_all(from, to, err);
-  if (rc == 0) rc = fs_write_all(to, more->at, more->n, copy_name, err);
+  if (rc == 0) rc = fs_write_all(file_of_descriptor(to), more->at, more->n, copy_name, err);
   if (to >= 0) close(to);
   close(from);
   return rc;
