@@ -21,8 +21,6 @@ import peaks
 import wire
 from conftest import ALL, as_user, program
 
-pytestmark = pytest.mark.in_memory
-
 RSS_LIMIT = 200 << 20
 CASES = bad_models.cases()
 OPERATORS = re.compile(

@@ -15,7 +15,6 @@ import make_encoder
 import wire
 from conftest import DATA, program, read_only_folder
 
-pytestmark = pytest.mark.in_memory
 COMMANDS = ("inspect", "check", "conv2matmul", "convert", "replay", "clean", "audit")
 
 

@@ -220,7 +220,7 @@ def counts_of(words, folder):
 def changes_refused(counts):
     for number in range(1, counts["change"] + 1):
         for k, fault in enumerate(FAULTS):
-            if (ALL or number % 24 == (3 * k + 14) % 24) and (number <= counts["change of write"] or "write" not in fault):
+            if (ALL or number % 24 == (19 * k + 6) % 24) and (number <= counts["change of write"] or "write" not in fault):
                 yield {"WEIR_FAULT": fault.format(number)}
 
 
