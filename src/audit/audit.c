@@ -86,7 +86,7 @@ static int check(struct audit *a, const struct audit_request *r, struct err *err
 
 int audit_run(struct audit *a, const struct audit_request *r, struct err *err) {
   const struct sign_model_reader who = {r->public_key, r->operand, "audit"};
-  *a = (struct audit){.dir = -1};
+  *a = (struct audit){.dir = NO_FOLDER};
   a->target = audit_target_of(r->operand, &a->arena);
   if (audit_target_refuse(r->operand, &a->target, "audit", err) ||
       sign_model_read(&a->m, &a->dir, &who, &a->target, &a->key, err))
@@ -99,7 +99,7 @@ int audit_run(struct audit *a, const struct audit_request *r, struct err *err) {
 void audit_done(struct audit *a) {
   sign_key_free(a->key);
   manifest_free(&a->m);
-  if (a->dir >= 0) close(a->dir);
+  folder_close(&a->dir);
   TABLE_FREE(&a->files, unlisted);
   TABLE_FREE(a, found);
   arena_free(&a->arena);

@@ -41,7 +41,7 @@ struct audit {
   struct audit_left *left;          // a file each, in the order of the rows
   size_t n_left;
   struct sign_key *key; // that of the signature; NULL: it is not asked for
-  int dir;              // of the model
+  struct folder dir;    // of the model
   struct manifest m;
   struct audit_files files;
   bool lacks_digests; // the digests per tensor, which the manifest lists, are not there

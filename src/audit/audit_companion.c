@@ -20,6 +20,7 @@
 
 #include "base/again.h"
 #include "json/json.h"
+#include "platform/descriptor.h"
 #include "stream/seal/manifest.h"
 
 #include "base/table.h"
@@ -41,7 +42,7 @@ struct row {
 };
 
 struct companion_reader {
-  int dir;
+  struct folder dir;
   const volatile int *stop;
   FILE *file;
   struct manifest_names beside;
@@ -189,14 +190,13 @@ static void map_range(const struct companion_reader *c, struct audit_found *f,
   }
 }
 
-static bool piece_agrees(const struct companion_reader *c, int fd, uint64_t off, uint64_t len,
-                         const uint8_t want[DIGEST_BYTES]) {
+static bool piece_agrees(const struct companion_reader *c, struct file fd, uint64_t off,
+                         uint64_t len, const uint8_t want[DIGEST_BYTES]) {
   uint8_t is[DIGEST_BYTES];
   struct digest *sha = digest_new();
   uint64_t at = 0;
   while (at < len && !*c->stop) {
-    const ssize_t got = pread(fd, c->buf, (size_t)min_u64(READ_BYTES, len - at), (off_t)(off + at));
-    if (got < 0 && errno == EINTR) continue;
+    const int64_t got = file_read_at(fd, c->buf, (size_t)min_u64(READ_BYTES, len - at), off + at);
     if (got <= 0) break;
     digest_add(sha, c->buf, (size_t)got);
     at += (uint64_t)got;
@@ -206,7 +206,7 @@ static bool piece_agrees(const struct companion_reader *c, int fd, uint64_t off,
 }
 
 // Do the pieces that touch the damaged range agree?
-static bool is_whole(const struct companion_reader *c, int fd, const struct audit_found *f,
+static bool is_whole(const struct companion_reader *c, struct file fd, const struct audit_found *f,
                      const struct row *row) {
   for (uint64_t at = 0; at < row->len; at += PLAN_UNIT_BYTES) {
     const uint64_t off = row->off + at, len = min_u64(PLAN_UNIT_BYTES, row->len - at);
@@ -219,8 +219,8 @@ static bool is_whole(const struct companion_reader *c, int fd, const struct audi
 
 static void narrow(const struct companion_reader *c, struct audit_found *f) {
   const uint32_t file = manifest_file_named(c->manifest, span_str(f->file));
-  const int fd = again_openat(c->dir, f->file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-  if (fd < 0) return; // gone: all in it is
+  struct file fd = file_open(c->dir, f->file, FILE_NO_WAIT);
+  if (!file_is_open(fd)) return; // gone: all in it is
   uint32_t kept = 0;
   for (uint32_t i = 0; i < f->n_tensors; i++) {
     const struct row key = {.file = file, .off = f->places[i].off, .len = f->places[i].len};
@@ -230,7 +230,7 @@ static void narrow(const struct companion_reader *c, struct audit_found *f) {
     f->tensors[kept] = f->tensors[i];
     f->places[kept++] = f->places[i];
   }
-  close(fd);
+  file_close(&fd);
   f->narrowed = true;
   f->n_whole = f->n_tensors - kept;
   f->n_tensors = kept;
@@ -241,11 +241,10 @@ static void narrow(const struct companion_reader *c, struct audit_found *f) {
 // False where there is no companion.
 static bool open_companion(struct companion_reader *c) {
   c->beside = manifest_names(c->manifest->subject);
-  const int fd =
-      again_openat(c->dir, c->beside.tensors, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
-  if (fd < 0) return false;
-  c->file = fdopen(fd, "r");
-  if (!c->file) close(fd);
+  struct file fd = file_open(c->dir, c->beside.tensors, FILE_NO_LINK | FILE_NO_WAIT);
+  if (!file_is_open(fd)) return false;
+  c->file = fdopen(file_descriptor(fd), "r");
+  if (!c->file) file_close(&fd);
   return c->file != NULL;
 }
 
@@ -256,9 +255,9 @@ static void close_companion(struct companion_reader *c) {
   arena_free(&c->arena);
 }
 
-bool audit_companion_narrow(int dir, const struct manifest *manifest, const struct model *m,
-                            struct audit_found *found, size_t n, struct observer *o,
-                            struct arena *arena) {
+bool audit_companion_narrow(struct folder dir, const struct manifest *manifest,
+                            const struct model *m, struct audit_found *found, size_t n,
+                            struct observer *o, struct arena *arena) {
   struct companion_reader c = {.stop = observer_stop(o),
                                .dir = dir,
                                .manifest = manifest,
@@ -286,7 +285,7 @@ bool audit_companion_narrow(int dir, const struct manifest *manifest, const stru
   return there && !c.why[0];
 }
 
-bool audit_companion_look(int dir, const struct manifest *manifest, struct observer *o) {
+bool audit_companion_look(struct folder dir, const struct manifest *manifest, struct observer *o) {
   struct companion_reader c = {.stop = observer_stop(o), .dir = dir, .manifest = manifest};
   const bool opened = manifest->lists_tensors && open_companion(&c);
   const bool there = opened || !manifest->lists_tensors || errno != ENOENT;

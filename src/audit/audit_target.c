@@ -66,7 +66,8 @@ int audit_target_refuse(const char *operand, const struct audit_target *t, const
                         struct err *err) {
   if (model_folder_is(operand)) return refuse_folder(operand, command, err);
   if (unfinished_refuse(t->model, err)) return -1;
-  if (access(t->model, F_OK) == 0 || access(t->manifest, F_OK) == 0) return 0;
+  if (entry_may(HERE, t->model, MAY_EXIST) == 0 || entry_may(HERE, t->manifest, MAY_EXIST) == 0)
+    return 0;
   // Neither the model nor its manifest: then it is the path that is wrong.
   return err_set(err, ERR_INPUT, "'%s' does not exist", quote_path(operand).s);
 }
@@ -85,7 +86,7 @@ static bool is_data_of(const char *operand, struct arena *arena, const char **on
     found = at;
   if (!found || found[5] == '\0') return false;
   *onnx = arena_string(arena, span_of(operand, (size_t)(found + 5 - operand)));
-  return access(*onnx, F_OK) == 0;
+  return entry_may(HERE, *onnx, MAY_EXIST) == 0;
 }
 
 void audit_target_hint(const char *operand, const char *command, struct arena *arena,

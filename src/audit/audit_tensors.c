@@ -100,7 +100,7 @@ static bool is_damaged(const struct audit_found *found, size_t n, const char *fi
   return false;
 }
 
-void audit_tensors_name(int dir, const struct manifest *manifest, const char *model_path,
+void audit_tensors_name(struct folder dir, const struct manifest *manifest, const char *model_path,
                         struct audit_found *found, size_t n, struct observer *o,
                         struct arena *arena) {
   const char *name = path_base(model_path);

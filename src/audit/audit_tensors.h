@@ -29,7 +29,7 @@ bool audit_found_meets(const struct audit_found *found, size_t n, const char *fi
 // row is about the .onnx itself, the digests say both; without them the damaged .onnx is asked, and
 // a notice tells that, or that it cannot be read any more: then the rows stay unmapped. Names live
 // in *arena.
-void audit_tensors_name(int dir, const struct manifest *manifest, const char *model_path,
+void audit_tensors_name(struct folder dir, const struct manifest *manifest, const char *model_path,
                         struct audit_found *found, size_t n, struct observer *o,
                         struct arena *arena);
 
@@ -40,11 +40,11 @@ void audit_tensors_name(int dir, const struct manifest *manifest, const char *mo
 // not agree with the manifest, or with itself, is named in one notice and not used. False for both.
 // `dir`: the folder of the model, which is m; where that cannot be believed, m is NULL, and all rows
 // are mapped first, by the places in the companion. *found is in order of places.
-bool audit_companion_narrow(int dir, const struct manifest *manifest, const struct model *m,
-                            struct audit_found *found, size_t n, struct observer *o,
-                            struct arena *arena);
+bool audit_companion_narrow(struct folder dir, const struct manifest *manifest,
+                            const struct model *m, struct audit_found *found, size_t n,
+                            struct observer *o, struct arena *arena);
 // Where the manifest lists a companion: is it what the manifest says? A notice tells if not. For a model
 // without damage, where nothing else reads it. False: it is not there at all, which nothing tells.
-bool audit_companion_look(int dir, const struct manifest *manifest, struct observer *o);
+bool audit_companion_look(struct folder dir, const struct manifest *manifest, struct observer *o);
 
 #endif

@@ -8,7 +8,6 @@
 #include "audit/audit_files.h"
 #include "audit/bundle.h"
 #include "base/again.h"
-#include "platform/descriptor.h"
 #include "stream/seal/manifest_signed.h"
 #include "stream/sys/fs.h"
 
@@ -33,34 +32,34 @@ int sign_model_key(struct sign_key **out, const char *path, enum sign_key_half h
   return rc;
 }
 
-static int open_folder(const struct audit_target *t, struct err *err) {
-  const int dir = again_openat(AT_FDCWD, t->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (dir < 0)
-    return err_errno(err, errno, ERR_INPUT, "cannot open the folder of '%s'",
-                     quote_path(t->manifest).s);
+static struct folder open_folder(const struct audit_target *t, struct err *err) {
+  struct folder dir = folder_open(HERE, t->folder, 0);
+  if (!folder_is_open(dir))
+    err_fill_errno(err, errno, ERR_INPUT, "cannot open the folder of '%s'",
+                   quote_path(t->manifest).s);
   return dir;
 }
 
 // What a rename would replace without having looked at it.
-static int refuse_link(int dir, const struct audit_target *t, bool *there, struct err *err) {
-  struct stat at;
-  *there = fstatat(dir, path_base(t->signature), &at, AT_SYMLINK_NOFOLLOW) == 0;
-  if (!*there || S_ISREG(at.st_mode)) return 0;
+static int refuse_link(struct folder dir, const struct audit_target *t, bool *there,
+                       struct err *err) {
+  struct entry_facts at;
+  *there = entry_look(dir, path_base(t->signature), FILE_NO_LINK, &at) == 0;
+  if (!*there || at.kind == ENTRY_FILE) return 0;
   err_fill(err, ERR_PERMISSION, "'%s', where the signature belongs, is a %s",
            quote_path(t->signature).s,
-           S_ISLNK(at.st_mode)   ? "link"
-           : S_ISDIR(at.st_mode) ? "folder"
-                                 : "device, a pipe or a socket");
+           at.kind == ENTRY_LINK     ? "link"
+           : at.kind == ENTRY_FOLDER ? "folder"
+                                     : "device, a pipe or a socket");
   return err_hint(err, "move it away");
 }
 
-static bool is_signed(int dir, const struct audit_target *t, const struct sign_key *key,
+static bool is_signed(struct folder dir, const struct audit_target *t, const struct sign_key *key,
                       struct span statement) {
   struct span text;
   struct bundle b;
   struct err ignored = {0}; // it is replaced
-  if (fs_read_file(folder_of_descriptor(dir), path_base(t->signature), SIGNATURE_MAX_BYTES, &text,
-                   &ignored))
+  if (fs_read_file(dir, path_base(t->signature), SIGNATURE_MAX_BYTES, &text, &ignored))
     return false;
   const bool good = bundle_read(&b, text, t->signature, &ignored) == 0 &&
                     span_eq(b.payload, statement) && bundle_is_by(&b, key);
@@ -69,13 +68,13 @@ static bool is_signed(int dir, const struct audit_target *t, const struct sign_k
   return good;
 }
 
-static int read_manifest(struct manifest *m, int dir, const struct audit_target *t,
+static int read_manifest(struct manifest *m, struct folder dir, const struct audit_target *t,
                          const uint8_t *sha256, struct err *err) {
   const struct manifest_at at = {dir, path_base(t->manifest), t->manifest, t->about, sha256};
   return manifest_read(m, &at, err);
 }
 
-static int hash(const struct manifest *m, int dir, const struct work_options *work,
+static int hash(const struct manifest *m, struct folder dir, const struct work_options *work,
                 uint8_t (*sha256)[DIGEST_BYTES], struct err *err) {
   const struct reread_work check = {
       .jobs = work->jobs, .stop = work->stop, .tick = observer_tick_bytes, .ctx = work->observer};
@@ -85,19 +84,17 @@ static int hash(const struct manifest *m, int dir, const struct work_options *wo
   return rc;
 }
 
-static int put(int dir, const struct audit_target *t, const struct sign_key *key,
+static int put(struct folder dir, const struct audit_target *t, const struct sign_key *key,
                struct span statement, struct err *err) {
   struct json_out text = {0};
   int rc = bundle_write(&text, key, statement, err);
-  if (rc == 0)
-    rc = fs_put_file(folder_of_descriptor(dir), path_base(t->signature), span_of(text.text, text.n),
-                     err);
-  if (rc == 0) rc = fs_sync_folder(folder_of_descriptor(dir), t->folder, err);
+  if (rc == 0) rc = fs_put_file(dir, path_base(t->signature), span_of(text.text, text.n), err);
+  if (rc == 0) rc = fs_sync_folder(dir, t->folder, err);
   json_done(&text);
   return rc;
 }
 
-static int sign_in(int dir, const struct audit_target *t, const struct sign_key *key,
+static int sign_in(struct folder dir, const struct audit_target *t, const struct sign_key *key,
                    const struct work_options *work, struct sign_model *out, struct err *err) {
   struct manifest m;
   struct json_out statement = {0};
@@ -125,10 +122,10 @@ static int sign_in(int dir, const struct audit_target *t, const struct sign_key 
 
 int sign_model(const struct audit_target *t, const struct sign_key *key,
                const struct work_options *work, struct sign_model *out, struct err *err) {
-  const int dir = open_folder(t, err);
-  if (dir < 0) return -1;
+  struct folder dir = open_folder(t, err);
+  if (!folder_is_open(dir)) return -1;
   const int rc = sign_in(dir, t, key, work, out, err);
-  close(dir);
+  folder_close(&dir);
   return rc;
 }
 
@@ -163,7 +160,7 @@ static int read_signature(struct manifest_signed *out, const struct audit_target
   return rc;
 }
 
-int sign_model_read(struct manifest *m, int *dir, const struct sign_model_reader *who,
+int sign_model_read(struct manifest *m, struct folder *dir, const struct sign_model_reader *who,
                     const struct audit_target *t, struct sign_key **key, struct err *err) {
   const char *path = who->public_key;
   struct manifest_signed was = {.doc = NULL};
@@ -173,7 +170,9 @@ int sign_model_read(struct manifest *m, int *dir, const struct sign_model_reader
       (sign_model_key(key, path, SIGN_KEY_PUBLIC, err) || read_signature(&was, t, *key, err)))
     return -1;
   *dir = open_folder(t, err);
-  int rc = *dir < 0 ? -1 : read_manifest(m, *dir, t, path ? was.manifest_sha256 : NULL, err);
+  int rc = !folder_is_open(*dir)
+               ? -1
+               : read_manifest(m, *dir, t, path ? was.manifest_sha256 : NULL, err);
   if (rc && err->kind == ERR_INPUT) audit_target_hint(who->operand, who->command, &scratch, err);
   if (rc == 0 && path) rc = manifest_signed_is_about(&was, m, path_base(t->manifest), err);
   manifest_signed_free(&was);

@@ -30,7 +30,7 @@ struct sign_model_reader {
 // that key, which the caller frees (else *key stays NULL), is about this model, and the manifest is the one that was
 // signed. ERR_INPUT: the signature or the manifest is missing; ERR_MODEL:
 // it is malformed, or about another model; ERR_FAIL: it is by another key, or it or what it signs was changed.
-int sign_model_read(struct manifest *m, int *dir, const struct sign_model_reader *who,
+int sign_model_read(struct manifest *m, struct folder *dir, const struct sign_model_reader *who,
                     const struct audit_target *t, struct sign_key **key, struct err *err);
 
 #endif

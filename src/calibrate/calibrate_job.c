@@ -142,10 +142,11 @@ static const char *asked_for(struct calibrate_job *j) {
 
 // *there: it is, and is not to be replaced.
 static int check_place(struct calibrate_job *j, const char *path, bool *there, struct err *err) {
-  struct stat at;
+  struct entry_facts at;
   *there = false;
-  if (stat(path, &at)) return 0;
-  if (S_ISDIR(at.st_mode)) return err_set(err, ERR_USAGE, "'%s' is a folder", quote_path(path).s);
+  if (entry_look(HERE, path, 0, &at)) return 0;
+  if (at.kind == ENTRY_FOLDER)
+    return err_set(err, ERR_USAGE, "'%s' is a folder", quote_path(path).s);
   if (execution_reads(&j->exec, &at))
     return err_set(err, ERR_USAGE, "'%s' is a file of the input", quote_path(path).s);
   *there = !j->request->replace;
@@ -221,7 +222,7 @@ static int open_staging(struct calibrate_job *j, struct err *err) {
                                      .stage = "calibrate",
                                      .options = span_str(asked_for(j))};
   if (artifact_open_parts(&j->artifact, &q, &j->resumed, err)) return -1;
-  j->c.kept = j->artifact.at.folder;
+  j->c.kept = folder_descriptor(j->artifact.at.folder);
   return 0;
 }
 
@@ -436,8 +437,7 @@ int calibrate_job_run(struct calibrate_job *j, const struct calibrate_request *r
                               .request = request,
                               .out = request->out,
                               .cache = request->cache,
-                              .scratch = {NULL, -1},
-                              .artifact = {.at = {.folder = -1}}};
+                              .scratch = {NULL, -1}};
   j->c.options = request->options;
   j->record = record;
   j->c.observer = base->observer;
@@ -463,7 +463,7 @@ void calibrate_job_close(struct calibrate_job *j, bool keep) {
   calibrate_model_close(j->c.model);
   if (j->c.runtime) runtime_close(j->c.runtime);
   samples_close(j->c.samples);
-  if (j->artifact.at.folder >= 0) artifact_end(&j->artifact, keep);
+  if (folder_is_open(j->artifact.at.folder)) artifact_end(&j->artifact, keep);
   scratch_end(&j->scratch);
   ranges_free(&j->ranges);
   calibrate_values_free(&j->c.values);

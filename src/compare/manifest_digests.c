@@ -8,6 +8,7 @@
 
 #include "base/again.h"
 #include "json/json.h"
+#include "platform/descriptor.h"
 #include "stream/seal/manifest.h"
 
 #include <fcntl.h>
@@ -123,23 +124,21 @@ static const char *check_sizes(const struct reading *r) {
 static const char *read_side(struct reading *r) {
   struct err ignored = {0};
   const char *base = sources_name(r->m->sources, 0), *why = "it has no readable manifest";
-  const int dir =
-      again_openat(AT_FDCWD, sources_folder(r->m->sources), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (dir < 0) return why;
+  struct folder dir = folder_open(HERE, sources_folder(r->m->sources), 0);
+  if (!folder_is_open(dir)) return why;
   const struct manifest_names beside = manifest_names(base);
   if (manifest_read(&r->manifest,
                     &(struct manifest_at){dir, beside.manifest, beside.manifest, base, NULL},
                     &ignored) == 0) {
-    const int fd =
-        again_openat(dir, beside.tensors, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
-    FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
-    if (fd >= 0 && !file) close(fd);
+    struct file fd = file_open(dir, beside.tensors, FILE_NO_WAIT | FILE_NO_LINK);
+    FILE *file = file_is_open(fd) ? fdopen(file_descriptor(fd), "r") : NULL;
+    if (!file) file_close(&fd);
     why = !r->manifest.lists_tensors || !file ? "it was written without --tensor-digests"
                                               : check_sizes(r);
     if (!why) why = read_lines(r, file);
     if (file) fclose(file);
   }
-  close(dir);
+  folder_close(&dir);
   return why;
 }
 

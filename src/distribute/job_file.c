@@ -101,8 +101,8 @@ int job_file_make(const struct job_file *f, struct planned *x, const char *image
     return err_hint(err, "plan again with --shards %d or fewer; finished units are kept",
                     GITHUB_MATRIX_MAX);
   }
-  struct stat owner = {0};
-  if (fstat(j->st.folder, &owner) != 0)
+  struct entry_facts owner = {0};
+  if (folder_look(j->st.folder, &owner) != 0)
     return err_errno(err, errno, ERR_IO, "cannot read the attributes of %s",
                      quote_path(j->st.name).s);
   const char *dest =
@@ -125,8 +125,8 @@ int job_file_make(const struct job_file *f, struct planned *x, const char *image
       {"@FOLDER_TEXT@", json_text_of(shared, a)},
       {"@IMAGE_TEXT@", json_text_of(image, a)},
       {"@ID@", arena_string(a, span_of(id.s, 16))},
-      {"@OWNER@", arena_printf(a, "%u", (unsigned)owner.st_uid)},
-      {"@GROUP@", arena_printf(a, "%u", (unsigned)owner.st_gid)},
+      {"@OWNER@", arena_printf(a, "%u", (unsigned)owner.owner)},
+      {"@GROUP@", arena_printf(a, "%u", (unsigned)owner.group)},
   };
   *text = replace(f->text, words, sizeof words / sizeof *words, a);
   return 0;

@@ -13,9 +13,8 @@ static int recheck(struct plan_status *s, struct err *err) {
   const struct plan *p = &s->x.joined.plan;
   const struct reread_work work = {.stop = observer_stop(o), .tick = observer_tick_bytes, .ctx = o};
   for (uint32_t i = 0; i < p->n_outputs && staging_writes(st); i++) {
-    st->outputs[i] =
-        again_openat(st->folder, p->outputs[i].name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    if (st->outputs[i] < 0)
+    st->outputs[i] = file_open(st->folder, p->outputs[i].name, FILE_NO_LINK);
+    if (!file_is_open(st->outputs[i]))
       return err_errno(err, errno, ERR_IO, "cannot open '%s' in '%s'",
                        quote_str(p->outputs[i].name).s, quote_str(st->name).s);
   }

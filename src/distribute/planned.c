@@ -18,12 +18,12 @@ static bool is_in_place(struct planned *x, const char *path) {
   struct err ignored = {0};
   if (!staging_joined_name(path, &x->arena, &dest, &onnx, &id)) return false;
   const struct manifest_names beside = manifest_names(onnx);
-  const int dir = again_openat(AT_FDCWD, dest, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (dir < 0) return false;
+  struct folder dir = folder_open(HERE, dest, 0);
+  if (!folder_is_open(dir)) return false;
   const bool there =
       manifest_read(&m, &(struct manifest_at){dir, beside.manifest, beside.manifest, onnx, NULL},
                     &ignored) == 0;
-  close(dir);
+  folder_close(&dir);
   if (!there) return false;
   const struct digest_hex hex = digest_hex(m.plan_id);
   manifest_free(&m);
@@ -47,7 +47,8 @@ int planned_open(struct planned *x, const char *path, enum staging_as as, struct
   *x = (struct planned){.observer = o};
   if (staging_join(&x->joined, path, version_number, as, err)) {
     x->in_place = err->kind == ERR_INPUT &&
-                  (access(path, F_OK) != 0 || str_ends(path, ".done.weir")) && is_in_place(x, path);
+                  (entry_may(HERE, path, MAY_EXIST) != 0 || str_ends(path, ".done.weir")) &&
+                  is_in_place(x, path);
     if (!x->in_place) return -1;
     *err = (struct err){0};
     return 0;
@@ -94,7 +95,6 @@ void planned_close(struct planned *x) {
   staging_leave(&x->joined);
   arena_free(&x->arena);
   *x = (struct planned){.units = 0};
-  x->joined.st.folder = x->joined.st.dest = x->joined.st.lock = x->joined.st.unnamed_in = -1;
 }
 
 void planned_count(struct planned *x) {

@@ -12,6 +12,7 @@
 #include "execute/commit/commit.h"
 #include "execute/commit/execute_plan.h"
 #include "execute/execution_stage.h"
+#include "platform/descriptor.h"
 #include "stream/run/engine.h"
 #include "stream/staging/staging_join.h"
 #include "stream/sys/name_scan.h"
@@ -37,10 +38,10 @@ void execution_close(struct execution *exec) {
   execution_drop_edits(exec);
   if (exec->sources) sources_close(exec->sources);
   seal_refers_done(&exec->out.refers);
-  if (exec->out.dest >= 0) close(exec->out.dest);
+  folder_close(&exec->out.dest);
   execution_output_remove_folder(exec);
   arena_free(&exec->arena);
-  *exec = (struct execution){.out.dest = -1};
+  *exec = (struct execution){.out.dest = NO_FOLDER};
 }
 
 enum { SHARD_SHIFT = 33 }; // 8 GiB
@@ -100,7 +101,7 @@ int execution_beside_bytes(const struct execution *exec, uint64_t *bytes, struct
   if (commit_bytes(&x, bytes, err)) return -1;
   // Data that keeps its name goes there by way of another .onnx as long.
   const struct plan *p = &exec->plan;
-  struct stat there;
+  struct entry_facts there;
   if (exec->out.replace && p->n_outputs > 1 && execution_output_there(exec, &there))
     *bytes += p->outputs[p->n_outputs - 1].size;
   return 0;
@@ -276,7 +277,7 @@ static void warn_of_data_names(struct execution *exec) {
   char who[256];
   const char *own =
       exec->out.replace ? exec->out.onnx_name : NULL; // it is going to have other data
-  const enum name_scan found = name_scan_folder(exec->out.dest, taken, own, who);
+  const enum name_scan found = name_scan_folder(folder_descriptor(exec->out.dest), taken, own, who);
   const struct quoted user = quote_str(who), usual = quote_str(exec->out.onnx_name);
   const char *why = found == NAME_SCAN_NAMED  ? arena_printf(&exec->arena, "'%s' uses it", user.s)
                     : found == NAME_SCAN_FREE ? "no model in the folder uses it"
@@ -319,7 +320,7 @@ static int write_json_report(struct execution *exec, struct err *err) {
 
 // A command that found nothing has nothing to write, but in the place of an older output.
 static bool stays_unwritten(const struct execution *exec) {
-  struct stat at;
+  struct entry_facts at;
   return exec->edits.n == 0 && exec->forms.leaves_it && !exec->request->plans &&
          !exec->watch.planned && exec->outcome.refusal.kind == ERR_NONE &&
          (exec->wanted->inplace || exec->out.absent || !execution_output_there(exec, &at));

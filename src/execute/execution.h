@@ -33,7 +33,7 @@ enum { EXECUTION_WARNINGS_MAX = 8 };
 struct execution_output {
   const char *path;               // as the user gave it
   const char *folder, *onnx_name; // its parts
-  int dest;                       // descriptor of `folder`
+  struct folder dest;             // descriptor of `folder`
   bool folder_is_above; // `folder` is one above the output's, which the run (this is a dry one)
                         // would make
   bool made;            // `folder` was missing, and this run made it
@@ -200,7 +200,7 @@ void execution_output_remove_folder(struct execution *exec);
 // Asks the model that is replaced for its data files. Before the execution's own model is loaded: the index of one is in memory at a time.
 void execution_output_ask_old(struct execution *exec);
 // Is there something under the output's name, and what?
-bool execution_output_there(const struct execution *exec, struct stat *st);
+bool execution_output_there(const struct execution *exec, struct entry_facts *st);
 // ERR_USAGE for a name that cannot be an output's; for one that must not be written over; for a
 // data file that is one of the input's; for names that no reader takes as a location.
 int execution_output_check_name(const struct execution *exec, struct err *err);
@@ -237,9 +237,9 @@ uint32_t execution_shards(const struct execution *exec);
 bool execution_wants_report(const struct request *r);
 
 // execution_files.c. Is it a file of the input's, or one that the command reads beside it (a log, a pipeline)?
-bool execution_reads(const struct execution *exec, const struct stat *st);
+bool execution_reads(const struct execution *exec, const struct entry_facts *st);
 // Is a file of that name in the folder one that the execution writes?
-bool execution_writes(const struct execution *exec, int folder, const char *name);
+bool execution_writes(const struct execution *exec, struct folder folder, const char *name);
 // ERR_USAGE if --edit-log, --plan-out, --report-json, --report-html or --provenance would write over a file that is read, one of
 // the output's (as far as its names are known: all of them once planned), or one another's.
 int execution_check_files(struct execution *exec, struct err *err);

@@ -38,13 +38,12 @@ int execution_look_ahead(struct execution *exec, struct err *err) {
                                     .version = version_number,
                                     .fresh = exec->request->fresh};
   struct err why = {0};
-  struct stat at;
+  struct entry_facts at;
   if (execution_beside_bytes(exec, &options.beside_bytes, err)) return -1;
   if (execution_choose_io(exec, &why) && execution_refused(exec, &why, err)) return -1;
   why = (struct err){0};
   exec->reported.ahead.output_exists = !exec->out.absent && execution_output_there(exec, &at);
-  exec->reported.ahead.folder_writable =
-      faccessat(exec->out.dest, ".", W_OK | X_OK, AT_EACCESS) == 0;
+  exec->reported.ahead.folder_writable = entry_may(exec->out.dest, ".", MAY_WRITE | MAY_ENTER) == 0;
   if (staging_foresee(&exec->plan, &options, &exec->reported.ahead.space, &why) &&
       exec->mode != IO_NULL && execution_refused(exec, &why, err))
     return -1;

@@ -6,6 +6,7 @@
 #include "execute/execution.h"
 
 #include "base/again.h"
+#include "platform/descriptor.h"
 #include "side_inputs/side_inputs.h"
 #include "stream/sys/fs.h"
 
@@ -38,28 +39,29 @@ static bool is_ours(const struct execution *exec, const char *base) {
   return false;
 }
 
-static bool stat_folder(const char *path, struct stat *st) {
+static bool stat_folder(const char *path, struct entry_facts *st) {
   struct arena scratch = {0};
-  const bool there = stat(folder_of(path, &scratch), st) == 0;
+  const bool there = entry_look(HERE, folder_of(path, &scratch), 0, st) == 0;
   arena_free(&scratch);
   return there;
 }
 
-static bool is_same(const struct stat *a, const struct stat *b) {
-  return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+static bool is_same(const struct entry_facts *a, const struct entry_facts *b) {
+  return entry_is_same(a, b);
 }
 
-bool execution_writes(const struct execution *exec, int folder, const char *name) {
-  struct stat st, dest;
-  return is_ours(exec, name) && fstat(folder, &st) == 0 && fstat(exec->out.dest, &dest) == 0 &&
-         is_same(&st, &dest);
+bool execution_writes(const struct execution *exec, struct folder folder, const char *name) {
+  struct entry_facts st, dest;
+  return is_ours(exec, name) && folder_look(folder, &st) == 0 &&
+         folder_look(exec->out.dest, &dest) == 0 && is_same(&st, &dest);
 }
 
-bool execution_reads(const struct execution *exec, const struct stat *st) {
+bool execution_reads(const struct execution *exec, const struct entry_facts *st) {
   const char *const beside[] = {exec->request->edits, exec->request->config};
-  if (sources_find_inode(exec->sources, st->st_dev, st->st_ino) != NO_ID) return true;
+  if (sources_find_inode(exec->sources, st->volume, st->number) != NO_ID) return true;
   for (size_t i = 0; i < sizeof beside / sizeof beside[0]; i++)
-    if (beside[i] && !path_is_stream(beside[i]) && S_ISREG(st->st_mode) && fs_is_at(st, beside[i]))
+    if (beside[i] && !path_is_stream(beside[i]) && st->kind == ENTRY_FILE &&
+        fs_is_at(st, beside[i]))
       return true;
   return exec->request->given && side_inputs_has(exec->request->given, st);
 }
@@ -92,12 +94,13 @@ static uint32_t list_records(struct execution *exec, struct record out[RECORDS_M
 }
 
 static int check_record(const struct execution *exec, const struct record *r, struct err *err) {
-  struct stat st, dest;
+  struct entry_facts st, dest;
   const char *whose = NULL;
-  if (stat(r->path, &st) == 0 && execution_reads(exec, &st))
+  if (entry_look(HERE, r->path, 0, &st) == 0 && execution_reads(exec, &st))
     whose = "input";
   else if (!exec->out.folder_is_above && is_ours(exec, path_base(r->path)) &&
-           stat_folder(r->path, &st) && fstat(exec->out.dest, &dest) == 0 && is_same(&st, &dest))
+           stat_folder(r->path, &st) && folder_look(exec->out.dest, &dest) == 0 &&
+           is_same(&st, &dest))
     whose = "output";
   if (!whose) return 0;
   return record_file_refuse(r->option, r->path, whose, err);
@@ -105,7 +108,7 @@ static int check_record(const struct execution *exec, const struct record *r, st
 
 // Would one replace the other? A device or a pipe takes both.
 static bool collide(const struct record *a, const struct record *b) {
-  struct stat x, y;
+  struct entry_facts x, y;
   if (a->option == b->option || !record_file_is_plain(a->path)) return false;
   return strcmp(path_base(a->path), path_base(b->path)) == 0 && stat_folder(a->path, &x) &&
          stat_folder(b->path, &y) && is_same(&x, &y);
@@ -143,5 +146,5 @@ int execution_check_data_file(const struct execution *exec, struct err *err) {
 int execution_unnamed_file(void *ctx) {
   const char *in = getenv("TMPDIR");
   (void)ctx;
-  return again_create(AT_FDCWD, in && *in ? in : "/var/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  return file_descriptor(file_make_nameless(HERE, in && *in ? in : "/var/tmp"));
 }

@@ -15,7 +15,6 @@
 
 #include "base/again.h"
 #include "base/shell_words.h"
-#include "platform/descriptor.h"
 #include "stream/io/beneath.h"
 #include "stream/sys/fs.h"
 
@@ -24,9 +23,9 @@
 #include <unistd.h>
 
 const char *execution_output_in(const char *out, const char *in, struct arena *a) {
-  struct stat st;
+  struct entry_facts st;
   const bool slash = str_ends(out, "/");
-  if (!slash && (stat(out, &st) < 0 || !S_ISDIR(st.st_mode))) return out;
+  if (!slash && (entry_look(HERE, out, 0, &st) < 0 || st.kind != ENTRY_FOLDER)) return out;
   return arena_printf(a, "%s%s%s", out, slash ? "" : "/", path_base(in));
 }
 
@@ -57,14 +56,14 @@ int execution_output_check_name(const struct execution *exec, struct err *err) {
 }
 
 int execution_output_check_link(const char *folder, struct arena *a, struct err *err) {
-  struct stat st;
+  struct entry_facts st;
   char to[256];
-  while (lstat(folder, &st) < 0) {
+  while (entry_look(HERE, folder, FILE_NO_LINK, &st) < 0) {
     if (strcmp(folder, ".") == 0 || strcmp(folder, "/") == 0) return 0;
     folder = arena_folder(a, folder);
   }
-  if (!S_ISLNK(st.st_mode) || stat(folder, &st) == 0 || errno != ENOENT) return 0;
-  const ssize_t n = readlink(folder, to, sizeof to);
+  if (st.kind != ENTRY_LINK || entry_look(HERE, folder, 0, &st) == 0 || errno != ENOENT) return 0;
+  const ssize_t n = entry_target(HERE, folder, to, sizeof to);
   if (n < 0) return 0;
   err_fill(err, ERR_USAGE, "the output's folder '%s' is a link to '%s', which does not exist",
            quote_str(folder).s, quote(span_of(to, (size_t)n)).s);
@@ -74,18 +73,18 @@ int execution_output_check_link(const char *folder, struct arena *a, struct err 
 // With its entry in the folder around it on disk: what is sealed in there must not be lost with it.
 static int make_folder(struct execution *exec) {
   struct err ignored = {0}; // using it is what must work
-  if (fs_ops->mkdirat(AT_FDCWD, exec->out.folder, 0777)) return errno;
+  if (folder_make(HERE, exec->out.folder, 0777)) return errno;
   exec->out.made = true;
   const char *around = arena_folder(&exec->arena, exec->out.folder);
-  const int at = again_openat(AT_FDCWD, around, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (at < 0) return 0;
-  (void)fs_sync_folder(folder_of_descriptor(at), around, &ignored);
-  close(at);
+  struct folder at = folder_open(HERE, around, 0);
+  if (!folder_is_open(at)) return 0;
+  (void)fs_sync_folder(at, around, &ignored);
+  folder_close(&at);
   return 0;
 }
 
 void execution_output_remove_folder(struct execution *exec) {
-  if (exec->out.made) fs_ops->unlinkat(AT_FDCWD, exec->out.folder, AT_REMOVEDIR);
+  if (exec->out.made) folder_remove(HERE, exec->out.folder);
 }
 
 static void cannot_make(struct execution *exec, const char *folder, int errnum, struct err *err) {
@@ -105,23 +104,22 @@ static int open_above(struct execution *exec, struct err *err) {
   const char *own = exec->out.folder;
   const bool makes_all = exec->wanted->makes_folders;
   struct err why = {0};
-  while (exec->out.dest < 0) {
+  while (!folder_is_open(exec->out.dest)) {
     if (exec->out.folder_is_above && !makes_all) cannot_make(exec, own, errno, &why);
     if (strcmp(exec->out.folder, ".") == 0 || strcmp(exec->out.folder, "/") == 0)
       return err_errno(err, errno, ERR_IO, "the folder '%s' cannot be opened", exec->out.folder);
     exec->out.folder_is_above = true;
     exec->out.folder = arena_folder(&exec->arena, exec->out.folder);
-    exec->out.dest = again_openat(AT_FDCWD, exec->out.folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    exec->out.dest = folder_open(HERE, exec->out.folder, 0);
   }
-  if (faccessat(exec->out.dest, ".", W_OK | X_OK, AT_EACCESS)) cannot_make(exec, own, errno, &why);
+  if (entry_may(exec->out.dest, ".", MAY_WRITE | MAY_ENTER)) cannot_make(exec, own, errno, &why);
   return why.kind == ERR_NONE ? 0 : execution_refused(exec, &why, err);
 }
 
 int execution_output_open(struct execution *exec, struct err *err) {
-  const int how = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
   struct err why = {0};
-  exec->out.dest = again_openat(AT_FDCWD, exec->out.folder, how);
-  if (exec->out.dest < 0 && errno == ENOENT) {
+  exec->out.dest = folder_open(HERE, exec->out.folder, 0);
+  if (!folder_is_open(exec->out.dest) && errno == ENOENT) {
     if (execution_output_check_link(exec->out.folder, &exec->arena, &why))
       return execution_refused(exec, &why, err) ? -1 : open_above(exec, err);
     if (exec->request->dry_run) return open_above(exec, err);
@@ -130,31 +128,31 @@ int execution_output_open(struct execution *exec, struct err *err) {
       cannot_make(exec, exec->out.folder, errnum, err);
       return -1;
     }
-    exec->out.dest = again_openat(AT_FDCWD, exec->out.folder, how);
+    exec->out.dest = folder_open(HERE, exec->out.folder, 0);
   }
-  if (exec->out.dest >= 0) return 0;
+  if (folder_is_open(exec->out.dest)) return 0;
   err_fill_errno(&why, errno, errno == ENOTDIR ? ERR_USAGE : ERR_IO,
                  "the output's folder '%s' cannot be opened", quote_str(exec->out.folder).s);
   return execution_refused(exec, &why, err) ? -1 : open_above(exec, err);
 }
 
-bool execution_output_there(const struct execution *exec, struct stat *st) {
+bool execution_output_there(const struct execution *exec, struct entry_facts *st) {
   return !exec->out.folder_is_above &&
-         fstatat(exec->out.dest, exec->out.onnx_name, st, AT_SYMLINK_NOFOLLOW) == 0;
+         entry_look(exec->out.dest, exec->out.onnx_name, FILE_NO_LINK, st) == 0;
 }
 
 // In a folder with the sticky bit (as /tmp) nobody renames over what others own, whatever its mode.
-static bool sticky_keeps(const struct execution *exec, const struct stat *st) {
-  const uid_t us = geteuid();
-  struct stat folder;
-  return us != 0 && st->st_uid != us && fstat(exec->out.dest, &folder) == 0 &&
-         folder.st_mode & S_ISVTX && folder.st_uid != us;
+static bool sticky_keeps(const struct execution *exec, const struct entry_facts *st) {
+  const uint32_t us = process_owner();
+  struct entry_facts folder;
+  return us != 0 && st->owner != us && folder_look(exec->out.dest, &folder) == 0 &&
+         folder.mode & ENTRY_STICKY && folder.owner != us;
 }
 
 // A rename would replace what its owner has protected, or what the user may not write.
-static int check_writable(const struct execution *exec, const char *name, const struct stat *st,
-                          struct err *err) {
-  if (!exec->out.replace || !S_ISREG(st->st_mode)) return 0;
+static int check_writable(const struct execution *exec, const char *name,
+                          const struct entry_facts *st, struct err *err) {
+  if (!exec->out.replace || st->kind != ENTRY_FILE) return 0;
   if (sticky_keeps(exec, st)) {
     err_set(err, ERR_PERMISSION,
             "'%s' in '%s' belongs to another user, and the folder's sticky bit keeps it",
@@ -162,7 +160,7 @@ static int check_writable(const struct execution *exec, const char *name, const 
     return err_hint(err, "write to another folder, or under another name");
   }
   if (exec->wanted->replace_readonly) return 0;
-  if (st->st_mode & S_IWUSR && faccessat(exec->out.dest, name, W_OK, AT_EACCESS) == 0) return 0;
+  if (st->mode & 0200 && entry_may(exec->out.dest, name, MAY_WRITE) == 0) return 0;
   err_set(err, ERR_PERMISSION, "'%s' in '%s' is write-protected", quote_str(name).s,
           quote_str(exec->out.folder).s);
   return err_hint(err, "--force-readonly replaces it anyway");
@@ -170,24 +168,24 @@ static int check_writable(const struct execution *exec, const char *name, const 
 
 // Refuses to write over what must not be written over.
 int execution_output_check(const struct execution *exec, struct err *err) {
-  struct stat st;
+  struct entry_facts st;
   bool inplace = exec->wanted->inplace;
   if (!execution_output_there(exec, &st)) return 0;
-  if (inplace && S_ISLNK(st.st_mode)) {
+  if (inplace && st.kind == ENTRY_LINK) {
     err_set(err, ERR_USAGE, "'%s' is a link, which --inplace would replace with a file",
             quote_str(exec->out.path).s);
     return err_hint(err, "choose another output");
   }
-  if (!S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode)) {
+  if (st.kind != ENTRY_FILE && st.kind != ENTRY_LINK) {
     err_set(err, ERR_USAGE, "the output '%s' exists and is not a file",
             quote_str(exec->out.path).s);
     return err_hint(err, "give the name of a file, such as a new one in that folder");
   }
   if (check_writable(exec, exec->out.onnx_name, &st, err)) return -1;
   if (inplace) return 0;
-  struct stat behind = st;
-  if (S_ISLNK(st.st_mode)) (void)fstatat(exec->out.dest, exec->out.onnx_name, &behind, 0);
-  if (sources_find_inode(exec->sources, behind.st_dev, behind.st_ino) != NO_ID) {
+  struct entry_facts behind = st;
+  if (st.kind == ENTRY_LINK) (void)entry_look(exec->out.dest, exec->out.onnx_name, 0, &behind);
+  if (sources_find_inode(exec->sources, behind.volume, behind.number) != NO_ID) {
     err_set(err, ERR_USAGE, "the output '%s' is one of the input's own files",
             quote_str(exec->out.path).s);
     return err_hint(err, "choose another output, or use --inplace to replace the input");
@@ -203,9 +201,9 @@ int execution_output_check(const struct execution *exec, struct err *err) {
 }
 
 bool execution_output_is_closed(const struct execution *exec) {
-  struct stat st;
-  return exec->out.replace && execution_output_there(exec, &st) && S_ISREG(st.st_mode) &&
-         (st.st_mode & 0044) != 0044;
+  struct entry_facts st;
+  return exec->out.replace && execution_output_there(exec, &st) && st.kind == ENTRY_FILE &&
+         (st.mode & 0044) != 0044;
 }
 
 // A dry run that is refused for want of --force has the names of the run that is not.
@@ -228,15 +226,15 @@ static bool is_reserved(const struct execution *exec, const char *name) {
 // Is this base name taken in the output's folder? Not by a file of the model that is replaced.
 bool execution_output_taken(void *ctx, const char *name) {
   struct execution *exec = ctx;
-  struct stat st;
+  struct entry_facts st;
   if (exec->layout.each && is_reserved(exec, name)) return true;
-  if (exec->out.folder_is_above || fstatat(exec->out.dest, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+  if (exec->out.folder_is_above || entry_look(exec->out.dest, name, FILE_NO_LINK, &st) < 0)
     return false;
   if (is_to_replace(exec) && seal_may_replace(&exec->out.refers, exec->out.dest, exec->out.folder,
                                               exec->out.onnx_name, name))
     return false;
   if (!exec->out.taken) exec->out.taken = arena_string(&exec->arena, span_str(name));
-  if (sources_find_inode(exec->sources, st.st_dev, st.st_ino) != NO_ID)
+  if (sources_find_inode(exec->sources, st.volume, st.number) != NO_ID)
     exec->out.taken_by_source = arena_string(&exec->arena, span_str(name));
   return true;
 }
@@ -245,8 +243,8 @@ bool execution_output_taken(void *ctx, const char *name) {
 int execution_output_check_data(const struct execution *exec, struct err *err) {
   for (uint32_t i = 0; i + 1 < exec->plan.n_outputs && !exec->out.folder_is_above; i++) {
     const char *name = exec->plan.outputs[i].name;
-    struct stat st;
-    if (fstatat(exec->out.dest, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+    struct entry_facts st;
+    if (entry_look(exec->out.dest, name, FILE_NO_LINK, &st) == 0 &&
         check_writable(exec, name, &st, err))
       return -1;
   }

@@ -27,7 +27,6 @@ void execution_begin_reading(struct execution *exec, const struct request *reque
                              const char *in_path) {
   *exec = (struct execution){.request = request,
                              .in_path = in_path,
-                             .out.dest = -1,
                              .began = machine_clock(),
                              .memory = request->limits.memory,
                              .mode = IO_AUTO};

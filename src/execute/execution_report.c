@@ -96,10 +96,10 @@ static void collect(struct execution *exec, struct run_report *r) {
 }
 
 static void look_at(const struct execution *exec, struct run_record *record) {
-  struct stat at = {.st_size = 0};
+  struct entry_facts at = {.size = 0};
   record->is_there = record->name && !exec->request->dry_run &&
-                     fstatat(exec->out.dest, record->name, &at, AT_SYMLINK_NOFOLLOW) == 0;
-  record->size = (uint64_t)at.st_size;
+                     entry_look(exec->out.dest, record->name, FILE_NO_LINK, &at) == 0;
+  record->size = at.size;
 }
 
 const struct run_report *execution_report(struct execution *exec) {

@@ -43,7 +43,7 @@ static void take_known(struct ending *e, const struct seal_intent *s) {
   struct run_report *r = &e->known;
   const char *onnx = e->exec->out.onnx_name;
   const struct manifest_names beside = manifest_names(onnx);
-  struct stat at;
+  struct entry_facts at;
   r->asked.command = e->exec->request->command;
   r->asked.command_line = e->exec->request->command_line;
   r->version = version_number;
@@ -52,11 +52,10 @@ static void take_known(struct ending *e, const struct seal_intent *s) {
   r->told.did = "An interrupted run was completed. It stored no report page, so this page shows "
                 "only its files.";
   if (!s) {
-    if (fstatat(e->st->dest, beside.manifest, &at, 0) == 0)
+    if (entry_look(e->st->dest, beside.manifest, 0, &at) == 0)
       r->files.manifest.name = arena_string(&r->arena, span_str(beside.manifest));
-    if (fstatat(e->st->dest, onnx, &at, 0) == 0)
-      *TABLE_PUSH(&r->files, outputs) =
-          (struct run_file){.name = onnx, .size = (uint64_t)at.st_size};
+    if (entry_look(e->st->dest, onnx, 0, &at) == 0)
+      *TABLE_PUSH(&r->files, outputs) = (struct run_file){.name = onnx, .size = at.size};
     return;
   }
   for (uint32_t i = 0; i < s->n_moves; i++) {
@@ -204,7 +203,7 @@ static bool finish_finished(struct execution *exec, const char *name, int *rc, s
   if (staging_open_sealed(&st, exec->out.folder, name, &ignored)) return false;
   // Who may replace the output runs again.
   const bool again = exec->request->fresh || exec->wanted->replace;
-  if (!again && faccessat(st.folder, "seal.json", F_OK, 0) == 0 && is_ours(exec, &st) &&
+  if (!again && entry_may(st.folder, "seal.json", MAY_EXIST) == 0 && is_ours(exec, &st) &&
       check_files(exec, &st, &ignored) == 0) {
     *rc = finish_checked(exec, &st, err);
     return true;
@@ -248,9 +247,11 @@ static void say_damaged(const struct execution *exec, const struct seal_given_up
 // stays as it is.
 static int give_up(struct execution *exec, const char *name, bool *given_up, struct err *err) {
   struct staging st;
-  struct stat at;
+  struct entry_facts at;
   *given_up = false;
-  if (!exec->wanted->replace && !exec->wanted->inplace && lstat(exec->out.path, &at) == 0) return 0;
+  if (!exec->wanted->replace && !exec->wanted->inplace &&
+      entry_look(HERE, exec->out.path, FILE_NO_LINK, &at) == 0)
+    return 0;
   if (exec->request->dry_run || staging_open_sealed(&st, exec->out.folder, name, err))
     return err->kind == ERR_NONE ? 0 : -1;
   *given_up = true;

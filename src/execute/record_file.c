@@ -23,9 +23,9 @@ static int cannot_write(const char *path, struct err *err) {
 }
 
 bool record_file_is_plain(const char *path) {
-  struct stat st;
+  struct entry_facts st;
   if (path_is_stream(path)) return false;
-  return lstat(path, &st) < 0 || S_ISREG(st.st_mode);
+  return entry_look(HERE, path, FILE_NO_LINK, &st) < 0 || st.kind == ENTRY_FILE;
 }
 
 // With a slash behind it: a file is no folder then.
@@ -34,16 +34,16 @@ static const char *folder_of(const char *path, struct arena *a) {
 }
 
 int record_file_foresee(const char *path, struct err *err) {
-  struct stat st;
+  struct entry_facts st;
   struct arena scratch = {0};
   if (path_is_stream(path)) return 0;
-  bool bad = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+  bool bad = entry_look(HERE, path, 0, &st) == 0 && st.kind == ENTRY_FOLDER;
   if (bad)
     errno = EISDIR;
   else if (record_file_is_plain(path))
-    bad = faccessat(AT_FDCWD, folder_of(path, &scratch), W_OK | X_OK, AT_EACCESS) < 0;
+    bad = entry_may(HERE, folder_of(path, &scratch), MAY_WRITE | MAY_ENTER) < 0;
   else
-    bad = faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) < 0;
+    bad = entry_may(HERE, path, MAY_WRITE) < 0;
   const int rc = bad ? cannot_write(path, err) : 0;
   arena_free(&scratch);
   return rc;
@@ -55,7 +55,8 @@ int record_file_refuse(const char *option, const char *path, const char *whose, 
   return err_hint(err, "give it another name");
 }
 
-static bool belongs(const struct stat *at, const char *file, bool is_model, bool allow_links) {
+static bool belongs(const struct entry_facts *at, const char *file, bool is_model,
+                    bool allow_links) {
   if (fs_is_at(at, file)) return true;
   if (!is_model) return false;
   struct model m;
@@ -63,7 +64,7 @@ static bool belongs(const struct stat *at, const char *file, bool is_model, bool
   struct err ignored = {0};
   model_init(&m);
   (void)load_model_at(&m, &sources, file, allow_links, NULL, &ignored);
-  const bool is = sources && sources_find_inode(sources, at->st_dev, at->st_ino) != NO_ID;
+  const bool is = sources && sources_find_inode(sources, at->volume, at->number) != NO_ID;
   model_free(&m);
   if (sources) sources_close(sources);
   return is;
@@ -75,8 +76,9 @@ int record_file_spares(const char *path, const char *option, const char *file, b
   const char *const ways[] = {path, arena_printf(&scratch, "%s.part", path)};
   int rc = 0;
   for (size_t i = 0; i < 2 && rc == 0 && !path_is_stream(path); i++) {
-    struct stat at;
-    if (stat(ways[i], &at) == 0 && S_ISREG(at.st_mode) && belongs(&at, file, is_model, allow_links))
+    struct entry_facts at;
+    if (entry_look(HERE, ways[i], 0, &at) == 0 && at.kind == ENTRY_FILE &&
+        belongs(&at, file, is_model, allow_links))
       rc = record_file_refuse(option, ways[i], "input", err);
   }
   arena_free(&scratch);
@@ -84,13 +86,13 @@ int record_file_spares(const char *path, const char *option, const char *file, b
 }
 
 static int open_text(struct record_file *t, const char *path) {
-  t->file = again_create(AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  t->is_open = t->file >= 0;
+  t->file = file_open_to_write(HERE, path, FILE_MAKE | FILE_EMPTY, 0666);
+  t->is_open = file_is_open(t->file);
   return t->is_open ? 0 : -1;
 }
 
 static void close_text(struct record_file *t) {
-  close(t->file);
+  file_close(&t->file);
   TABLE_FREE(t, bytes);
   t->n_bytes = 0;
   t->is_open = false;
@@ -100,13 +102,13 @@ static void close_text(struct record_file *t) {
 static int flush(struct record_file *t) {
   const size_t n = t->n_bytes;
   t->n_bytes = 0;
-  return again_write_all(t->file, t->bytes, n);
+  return file_write_all(t->file, t->bytes, n);
 }
 
 static int put(struct record_file *t, struct span text) {
   enum { HELD_BYTES = 1 << 16 };
   if (t->n_bytes + text.n > HELD_BYTES && flush(t)) return -1;
-  if (text.n > HELD_BYTES) return again_write_all(t->file, text.at, text.n);
+  if (text.n > HELD_BYTES) return file_write_all(t->file, text.at, text.n);
   if (text.n == 0) return 0; // nothing has no address
   TABLE_ROOM(t, bytes, text.n);
   memcpy(t->bytes + t->n_bytes, text.at, text.n);
@@ -185,10 +187,10 @@ int record_file_publish(struct record_file *t, struct err *err) {
   if (t->on_stdout) return 0;
   int failed = flush(t);
   if (!failed) {
-    AGAIN(failed, fsync(t->file));
+    failed = file_sync(t->file);
     if (failed && (errno == EINVAL || errno == EROFS)) failed = 0; // pipes, devices
   }
-  if (!failed && t->temporary) failed = rename(t->temporary, t->path);
+  if (!failed && t->temporary) failed = entry_rename(HERE, t->temporary, HERE, t->path);
   if (failed) return cannot_write(t->path, err);
   if (t->temporary) observer_keep(t->observer, t->temporary);
   close_text(t);
@@ -198,7 +200,7 @@ int record_file_publish(struct record_file *t, struct err *err) {
 void record_file_drop(struct record_file *t) {
   if (!t->is_open) return;
   close_text(t);
-  if (t->temporary) unlink(t->temporary);
+  if (t->temporary) file_remove(HERE, t->temporary);
   if (t->temporary) observer_keep(t->observer, t->temporary);
 }
 

@@ -5,11 +5,12 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/observer.h"
+#include "platform/files.h"
 
 struct run_report; // run_report.h
 
 struct record_file {
-  int file;       // with is_open
+  struct file file;
   bool is_open;   // false: not yet (in place, not before record_file_end), or no longer
   uint8_t *bytes; // not written yet
   size_t n_bytes, bytes_cap;

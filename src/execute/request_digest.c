@@ -1,6 +1,7 @@
 #include "execute/request_digest.h"
 
 #include "base/digest.h"
+#include "platform/files.h"
 #include "verify/arrays/array_files.h"
 
 #include <stdio.h>
@@ -12,20 +13,24 @@ static void add_text(struct digest *d, const char *text) {
   digest_add(d, text, strlen(text) + 1);
 }
 
-static void add_stat(struct digest *d, const char *name, const struct stat *st) {
+enum { NS = 1000000000 };
+
+static void add_stat(struct digest *d, const char *name, const struct entry_facts *st) {
   char line[160];
   add_text(d, name);
-  snprintf(line, sizeof line, "%lld %lld.%ld %lld.%ld %llu", (long long)st->st_size,
-           (long long)st->st_mtim.tv_sec, st->st_mtim.tv_nsec, (long long)st->st_ctim.tv_sec,
-           st->st_ctim.tv_nsec, (unsigned long long)st->st_ino);
+  snprintf(line, sizeof line, "%lld %lld.%lld %lld.%lld %llu", (long long)st->size,
+           (long long)(st->modified_ns / NS), (long long)(st->modified_ns % NS),
+           (long long)(st->changed_ns / NS), (long long)(st->changed_ns % NS),
+           (unsigned long long)st->number);
   add_text(d, line);
 }
 
 static bool add_path(struct digest *d, const char *path) {
-  struct stat st;
+  struct entry_facts st;
   if (!path) return true;
   if (path_is_stream(path)) return false;
-  if (stat(path, &st) == 0) add_stat(d, path, &st); // else the command says so itself
+  if (entry_look(HERE, path, 0, &st) == 0)
+    add_stat(d, path, &st); // else the command says so itself
   return true;
 }
 
@@ -33,8 +38,8 @@ static bool add_path(struct digest *d, const char *path) {
 static bool add_arrays(struct digest *d, const char *path) {
   struct arena scratch = {0};
   struct array_paths files;
-  struct stat st;
-  if (!path || stat(path, &st) || !S_ISDIR(st.st_mode)) return add_path(d, path);
+  struct entry_facts st;
+  if (!path || entry_look(HERE, path, 0, &st) || st.kind != ENTRY_FOLDER) return add_path(d, path);
   add_text(d, path);
   const bool all = array_files_names(path, FILES_MOST, &scratch, &files);
   for (uint32_t i = 0; all && i < files.n; i++)

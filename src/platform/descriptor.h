@@ -19,4 +19,7 @@ static inline struct folder folder_of_descriptor(int fd) {
   return (struct folder){(intptr_t)fd + 1};
 }
 
+// How io_uring is told file_write_how (RWF_…).
+int descriptor_write_flags(unsigned how);
+
 #endif

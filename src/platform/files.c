@@ -47,6 +47,10 @@ static int open_again(struct folder in, const char *name, int flags, uint32_t mo
 }
 
 static struct file system_file_open(struct folder in, const char *name, unsigned how) {
+  if (how & FILE_BY_NAME) {
+    const int fd = variant_open(folder_descriptor(in), name, read_flags(how), false);
+    if (fd >= 0 || (errno != ENOSYS && errno != EPERM)) return file_of_descriptor(fd);
+  }
   return file_of_descriptor(open_again(in, name, read_flags(how), 0));
 }
 
@@ -59,8 +63,8 @@ static struct file system_file_open_to_write(struct folder in, const char *name,
   return file_of_descriptor(open_again(in, name, flags, mode));
 }
 
-static struct file system_file_make_nameless(struct folder in) {
-  return file_of_descriptor(variant_make_nameless(folder_descriptor(in)));
+static struct file system_file_make_nameless(struct folder in, const char *name) {
+  return file_of_descriptor(variant_make_nameless(folder_descriptor(in), name));
 }
 
 static struct folder system_folder_open(struct folder in, const char *name, unsigned how) {
@@ -225,6 +229,12 @@ static int64_t system_file_write_at(struct file f, const void *bytes, size_t n, 
   ssize_t put;
   AGAIN(put, pwrite(file_descriptor(f), bytes, n, (off_t)off));
   return put;
+}
+
+static int64_t system_file_try_write_at(struct file f, const void *bytes, size_t n, uint64_t off,
+                                        unsigned how) {
+  return how ? variant_write(file_descriptor(f), bytes, n, off, how)
+             : pwrite(file_descriptor(f), bytes, n, (off_t)off);
 }
 
 static int system_file_wait(struct file f) {
@@ -393,7 +403,7 @@ static int open_beneath(int in, const char *path, int flags, bool walk) {
   static atomic_bool no_call;
   if (walk || atomic_load_explicit(&no_call, memory_order_relaxed))
     return walk_beneath(in, path, flags);
-  const int fd = variant_open_beneath(in, path, flags);
+  const int fd = variant_open(in, path, flags, true);
   if (fd >= 0 || (errno != ENOSYS && errno != EPERM)) return fd;
   if (errno == ENOSYS) atomic_store_explicit(&no_call, true, memory_order_relaxed);
   return walk_beneath(in, path, flags);

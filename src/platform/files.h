@@ -32,6 +32,9 @@ static inline bool folder_is_open(struct folder f) {
   assert(f.handle >= 0 || f.handle == HERE.handle);
   return f.handle != 0;
 }
+static inline bool file_is_same(struct file a, struct file b) {
+  return a.handle == b.handle; // the same opening of it
+}
 // *f is none afterwards, and was open or none. What the system says of it is too late for anybody: sync before.
 void file_close(struct file *f);
 void folder_close(struct folder *f);
@@ -49,6 +52,8 @@ enum file_how {
   FILE_READ = 64,   // for reading too
   FILE_PLACE =
       128, // a folder that names begin in, and that cannot be listed or synced: it need not be readable
+  FILE_BY_NAME =
+      512, // a link that leads to what has no name (/proc) is not followed, if the system can tell
   FILE_WALK =
       256, // beneath: one component after the other, even where the system has a call for all
 };
@@ -66,6 +71,10 @@ struct entry_facts {
   int64_t modified_ns, changed_ns; // since 1970; its bytes; these or its other facts
 };
 
+enum {
+  ENTRY_STICKY = 01000
+}; // in the mode of a folder: who does not own an entry may not replace it
+
 static inline bool entry_is_same(const struct entry_facts *a, const struct entry_facts *b) {
   return a->volume == b->volume && a->number == b->number;
 }
@@ -80,6 +89,9 @@ enum entry_may {
   MAY_WRITE = 2,
   MAY_ENTER = 4
 }; // a folder, or a program
+
+// Of one attempt to write: past the page cache, which then keeps what others need; only what does not wait (EAGAIN).
+enum file_write_how { WRITE_UNCACHED = 1, WRITE_NO_WAIT = 2 };
 
 enum file_lock_how { LOCK_SHARED = 0, LOCK_ALONE = 1, LOCK_NO_WAIT = 2 };
 

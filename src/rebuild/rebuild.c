@@ -296,7 +296,7 @@ int rebuild_run(struct rebuild *r, const struct request *request, struct err *er
 }
 
 void rebuild_start(struct rebuild *r, struct observer *o) {
-  *r = (struct rebuild){.dir = -1};
+  *r = (struct rebuild){.dir = NO_FOLDER};
   pass_edits_init(&r->pj, o, NULL);
 }
 
@@ -307,6 +307,6 @@ void rebuild_free(struct rebuild *r) {
   recalibrate_end(&r->again);
   sign_key_free(r->key);
   manifest_free(&r->m);
-  if (r->dir >= 0) close(r->dir);
+  if (folder_is_open(r->dir)) folder_close(&r->dir);
   arena_free(&r->arena);
 }

@@ -33,8 +33,8 @@ struct rebuild {
   uint64_t units, different, bytes;
   uint32_t answers, taken; // of stages over the weights; of these, from `artifacts`
   uint32_t names_refused;
-  int dir;     // the manifest's folder, or -1
-  bool beside; // outputs are there too, and were looked at:
+  struct folder dir; // the manifest's, or none
+  bool beside;       // outputs are there too, and were looked at:
   struct audit_result audited;
   TABLE(struct audit_found, found);
   TABLE(const char *, reasons); // why they may differ, a sentence without a full stop each

@@ -12,15 +12,15 @@ static int check_completed(struct rebuild *r, struct err *err) {
   struct manifest m;
   if (r->units > 0 || !r->write_to) return 0;
   const char *folder = arena_folder(&r->arena, r->write_to), *model = path_base(r->write_to);
-  const int dir = again_openat(AT_FDCWD, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  struct folder dir = folder_open(HERE, folder, 0);
   const struct manifest_names beside = manifest_names(model);
   const char *shown = arena_printf(&r->arena, "%s/%s", folder, beside.manifest);
-  if (dir < 0 ||
+  if (!folder_is_open(dir) ||
       manifest_read(&m, &(struct manifest_at){dir, beside.manifest, shown, model, NULL}, err)) {
-    if (dir >= 0) close(dir);
+    folder_close(&dir);
     return -1;
   }
-  close(dir);
+  folder_close(&dir);
   bool same = m.n_shards == r->m.n_shards;
   for (uint32_t i = 0; same && i < m.n_shards; i++) {
     const struct manifest_shard *a = &m.shards[i], *b = &r->m.shards[i];
@@ -38,7 +38,7 @@ static int check_completed(struct rebuild *r, struct err *err) {
 
 static bool any_there(const struct rebuild *r) {
   for (uint32_t i = 0; i < r->m.n_files; i++)
-    if (faccessat(r->dir, r->m.files[i], F_OK, AT_SYMLINK_NOFOLLOW) == 0) return true;
+    if (entry_look(r->dir, r->m.files[i], FILE_NO_LINK, &(struct entry_facts){0}) == 0) return true;
   return false;
 }
 

@@ -57,7 +57,7 @@ int side_inputs_take(struct side_inputs *g, struct pass_values *v, const char *f
   return 0;
 }
 
-bool side_inputs_has(const struct side_inputs *g, const struct stat *st) {
+bool side_inputs_has(const struct side_inputs *g, const struct entry_facts *st) {
   struct arena room = {0};
   bool has = false;
   for (uint32_t i = 0; i < g->n && !has; i++)

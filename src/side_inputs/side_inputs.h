@@ -7,6 +7,7 @@
 #define WEIR_SIDE_INPUTS_H
 
 #include "passes/catalogue/pass_values.h"
+#include "platform/files.h"
 #include "ranges/ranges.h"
 
 #include <sys/stat.h>
@@ -34,7 +35,7 @@ struct side_inputs {
 int side_inputs_take(struct side_inputs *g, struct pass_values *v, const char *folder,
                      struct err *err);
 // Is it one of them?
-bool side_inputs_has(const struct side_inputs *g, const struct stat *st);
+bool side_inputs_has(const struct side_inputs *g, const struct entry_facts *st);
 void side_inputs_done(struct side_inputs *g);
 
 // Is every file of ranges of this model, which is as it was loaded? ERR_INPUT for one of another model, with both digests:

@@ -233,7 +233,7 @@ static struct io_op *fault_reap(void *self, bool wait) {
   return op;
 }
 
-static ssize_t fault_read(void *self, int fd, void *buf, size_t n, uint64_t off) {
+static ssize_t fault_read(void *self, struct file fd, void *buf, size_t n, uint64_t off) {
   struct fault *f = self;
   struct rule r = next(FAULT_READ);
   if (r.action == FAULT_ERRNO) return -r.errnum;
@@ -244,12 +244,13 @@ static ssize_t fault_read(void *self, int fd, void *buf, size_t n, uint64_t off)
   return r.action == FAULT_TORN ? -EIO : got;
 }
 
-static void fault_writeback(void *self, int fd, uint64_t off, uint64_t n) {
+static void fault_writeback(void *self, struct file fd, uint64_t off, uint64_t n) {
   struct fault *f = self;
   f->inner->writeback(f->self, fd, off, n);
 }
 
-static int fault_clone(void *self, int source, uint64_t off, int fd, uint64_t out_off, uint64_t n) {
+static int fault_clone(void *self, struct file source, uint64_t off, struct file fd,
+                       uint64_t out_off, uint64_t n) {
   struct fault *f = self;
   struct rule r = next(FAULT_CLONE);
   if (r.action == FAULT_KILL) raise(SIGKILL);

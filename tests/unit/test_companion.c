@@ -1,4 +1,5 @@
 // A listing: its digests are those of the file, whatever pieces the text came in.
+#include "platform/descriptor.h"
 #include "stream/seal/companion.h"
 
 #include "fs_fault.h"
@@ -35,7 +36,8 @@ static void test_digests(void **state) {
     struct companion *l;
     uint64_t at = 0;
     uint32_t n;
-    assert_int_equal(companion_open(&l, nowhere ? -1 : folder, "x.jsonl", &err), 0);
+    assert_int_equal(
+        companion_open(&l, nowhere ? NO_FOLDER : folder_of_descriptor(folder), "x.jsonl", &err), 0);
     for (size_t i = 0; i < 5; at = ends[i++])
       assert_int_equal(companion_add(l, span_of(text + at, ends[i] - at), &err), 0);
     assert_int_equal(companion_add(l, span_of("", 0), &err), 0);
@@ -65,7 +67,7 @@ static void test_whole_units(void **state) {
   for (uint32_t units = 0; units < 2; units++) {
     struct companion *l;
     uint8_t *text = calloc(1, PLAN_UNIT_BYTES);
-    assert_int_equal(companion_open(&l, -1, "x", &err), 0);
+    assert_int_equal(companion_open(&l, NO_FOLDER, "x", &err), 0);
     assert_int_equal(companion_add(l, span_of(text, units * PLAN_UNIT_BYTES), &err), 0);
     assert_int_equal(companion_end(l, &err), 0);
     (void)companion_units(l, &n);
@@ -85,7 +87,7 @@ static void test_failures(void **state) {
     struct err err = {0};
     struct companion *l = NULL;
     fs_fault_install(faults[i]);
-    const bool bad = companion_open(&l, folder, "x", &err) ||
+    const bool bad = companion_open(&l, folder_of_descriptor(folder), "x", &err) ||
                      companion_add(l, span_str("text"), &err) || companion_end(l, &err);
     fs_fault_remove();
     assert_true(bad);

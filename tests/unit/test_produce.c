@@ -1,5 +1,6 @@
 // Ranges that one worker makes beside each other: their bytes and digests are those that each has alone, however
 // they lie to segments and to the grid, whatever others take of them meanwhile, and whatever fails.
+#include "platform/descriptor.h"
 #include "stream/run/inside/produce.h"
 
 #include "chance.h"
@@ -93,7 +94,7 @@ static void choose_ranges(struct making *m) {
 }
 
 static int make(struct making *m) {
-  return produce_parts(m->w, m->ranges, m->n, m->fd, true, &m->err);
+  return produce_parts(m->w, m->ranges, m->n, file_of_descriptor(m->fd), true, &m->err);
 }
 
 static void expect_made(struct making *m) {
@@ -117,12 +118,13 @@ static void expect_made(struct making *m) {
 // A file system that shares blocks, as far as anybody can see.
 static struct io_engine sharing;
 
-static int copy(void *self, int source, uint64_t off, int fd, uint64_t out_off, uint64_t n) {
+static int copy(void *self, struct file source, uint64_t off, struct file fd, uint64_t out_off,
+                uint64_t n) {
   uint8_t block[IO_CLONE_BLOCK];
   (void)self;
   for (uint64_t at = 0; at < n; at += sizeof block) {
-    assert_int_equal(pread(source, block, sizeof block, (off_t)(off + at)), sizeof block);
-    assert_int_equal(pwrite(fd, block, sizeof block, (off_t)(out_off + at)), sizeof block);
+    assert_int_equal(file_read_at(source, block, sizeof block, off + at), sizeof block);
+    assert_int_equal(file_write_at(fd, block, sizeof block, out_off + at), sizeof block);
   }
   return 0;
 }

@@ -26,8 +26,8 @@ static int refuse_missing(struct planned *x, struct err *err) {
 // Another run has put something there since.
 static int refuse_taken(const struct planned *x, struct err *err) {
   const struct staging_joined *j = &x->joined;
-  struct stat at;
-  if (j->orders.replace || fstatat(j->st.dest, j->onnx_name, &at, AT_SYMLINK_NOFOLLOW)) return 0;
+  struct entry_facts at;
+  if (j->orders.replace || entry_look(j->st.dest, j->onnx_name, FILE_NO_LINK, &at)) return 0;
   err_fill(err, ERR_INPUT, "'%s' in '%s' was made by another run since this one was planned",
            quote_str(j->onnx_name).s, quote_path(j->st.dest_path).s);
   return err_hint(err, "move it away, or plan again with --force to replace it");
@@ -60,7 +60,7 @@ static int complete_seal(struct planned *x, struct final *s, struct work_options
 static int open_provenance(struct planned *x, struct final *s, struct err *err) {
   const char *path = s->r->provenance;
   const struct plan *p = &x->joined.plan;
-  struct stat file, folder, dest;
+  struct entry_facts file, folder, dest;
   if (!path) return 0;
   if (x->joined.orders.null) {
     err_fill(err, ERR_USAGE,
@@ -69,11 +69,10 @@ static int open_provenance(struct planned *x, struct final *s, struct err *err) 
     return err_hint(err, "leave out --provenance");
   }
   const char *name = path_base(path);
-  bool theirs = stat(path, &file) == 0 && S_ISREG(file.st_mode) && x->sources &&
-                sources_find_inode(x->sources, file.st_dev, file.st_ino) != NO_ID;
-  if (!theirs && stat(arena_folder(&x->arena, path), &folder) == 0 &&
-      fstat(x->joined.st.dest, &dest) == 0 && folder.st_dev == dest.st_dev &&
-      folder.st_ino == dest.st_ino) {
+  bool theirs = entry_look(HERE, path, 0, &file) == 0 && file.kind == ENTRY_FILE && x->sources &&
+                sources_find_inode(x->sources, file.volume, file.number) != NO_ID;
+  if (!theirs && entry_look(HERE, arena_folder(&x->arena, path), 0, &folder) == 0 &&
+      folder_look(x->joined.st.dest, &dest) == 0 && entry_is_same(&folder, &dest)) {
     const struct manifest_names beside = manifest_names(x->joined.onnx_name);
     theirs = strcmp(name, beside.manifest) == 0 || strcmp(name, beside.tensors) == 0 ||
              strcmp(name, beside.signature) == 0;
@@ -162,7 +161,7 @@ static int put_in_place(struct planned *x, struct final *s, struct err *err) {
 // The staging folder is gone, except for files that a kill left. A statement that an earlier call wrote is accepted too.
 static int provenance_late(struct planned *x, struct final *s, struct err *err) {
   const char *path = s->r->provenance;
-  if (!path || access(path, F_OK) == 0) return 0;
+  if (!path || entry_may(HERE, path, MAY_EXIST) == 0) return 0;
   const struct span kept = planned_left_provenance(x);
   if (kept.at) {
     int rc = record_file_reserve(&s->provenance, path, x->observer, &x->arena, err);

@@ -10,6 +10,7 @@
 #include "base/again.h"
 #include "base/version_number.h"
 #include "execute/commit/provenance.h"
+#include "platform/descriptor.h"
 #include "stream/io/hash_source.h"
 #include "stream/seal/companion.h"
 #include "stream/seal/manifest.h"
@@ -91,13 +92,13 @@ static int hash_outputs(const struct commit *x, const struct staging *st,
   for (uint32_t i = 0; i < p->n_outputs && rc == 0; i++) {
     const struct plan_output *out = &p->outputs[i];
     if (known[i]) continue;
-    const int fd = again_openat(st->folder, out->name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0) {
+    struct file fd = file_open(st->folder, out->name, FILE_NO_LINK);
+    if (!file_is_open(fd)) {
       rc = err_errno(err, errno, ERR_IO, "cannot open '%s' in '%s'", quote_str(out->name).s,
                      quote_str(st->name).s);
       break;
     }
-    parts[n] = (struct reread_known){.fd = fd, .len = out->size};
+    parts[n] = (struct reread_known){.fd = file_descriptor(fd), .len = out->size};
     files[n] = (struct reread_file){.name = out->name, .parts = &parts[n], .n_parts = 1};
     of[n++] = i;
   }

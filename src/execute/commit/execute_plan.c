@@ -56,7 +56,7 @@ int execute_plan_prepare(const struct execute_plan *c, struct executed_plan *mad
   const int rc =
       staging_open(&made->st, c->plan, c->sources, &c->where, &made->how, note, sizeof note, err);
   if (rc == 0 && c->closed) // file systems without modes are taken as they are
-    (void)fs_ops->fchmodat(made->st.dest, made->st.name, 0700);
+    (void)entry_set_mode(made->st.dest, made->st.name, 0700);
   for (char *line = strtok(note, "\n"); line; line = strtok(NULL, "\n"))
     observer_notice(c->work.observer, "%s", line);
   return rc;

@@ -12,7 +12,6 @@
 
 #include "base/arena.h"
 #include "json/json.h"
-#include "platform/descriptor.h"
 #include "stream/seal/companion.h"
 #include "stream/sys/fs.h"
 
@@ -41,9 +40,9 @@ static struct check check_of(struct span report) {
 }
 
 static int remove_if_there(const struct staging *st, const char *name, struct err *err) {
-  struct stat at;
-  if (fstatat(st->folder, name, &at, AT_SYMLINK_NOFOLLOW) ||
-      fs_ops->unlinkat(st->folder, name, 0) == 0 || errno == ENOENT)
+  struct entry_facts at;
+  if (entry_look(st->folder, name, FILE_NO_LINK, &at) || file_remove(st->folder, name) == 0 ||
+      errno == ENOENT)
     return 0;
   return err_errno(err, errno, ERR_IO, "cannot remove '%s' in '%s'", name, quote_str(st->name).s);
 }
@@ -56,8 +55,7 @@ int kept_report_put(const struct staging *st, const char *name, struct span repo
   uint8_t *text = arena_alloc(&scratch, report.n + check.n);
   memcpy(text, report.at, report.n);
   memcpy(text + report.n, check.line, check.n);
-  const int rc =
-      fs_put_file(folder_of_descriptor(st->folder), name, span_of(text, report.n + check.n), err);
+  const int rc = fs_put_file(st->folder, name, span_of(text, report.n + check.n), err);
   arena_free(&scratch);
   return rc;
 }
@@ -116,8 +114,7 @@ struct span kept_report_take(const struct staging *st, const char *name, bool *c
   struct err why = {0};
   struct span text;
   *changed = false;
-  if (fs_read_own(folder_of_descriptor(st->folder), name, REPORT_MAX_BYTES, st->name, &text,
-                  &why)) {
+  if (fs_read_own(st->folder, name, REPORT_MAX_BYTES, st->name, &text, &why)) {
     *changed = why.kind != ERR_NONE;
     return span_of(NULL, 0);
   }

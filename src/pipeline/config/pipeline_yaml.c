@@ -328,7 +328,7 @@ int pipeline_parse(struct pipeline *p, struct span text, const char *name, struc
 
 enum { FILES = 64, NESTED = 16 }; // in all; inside one another
 
-struct file {
+struct yaml_file {
   const char *path;
   struct stat is;              // what it is, by whatever name; of standard input nothing
   struct config_events events; // in place of which `scan` is the next word of its imports
@@ -336,7 +336,7 @@ struct file {
 };
 
 struct files {
-  struct file list[FILES];
+  struct yaml_file list[FILES];
   uint32_t n;
   uint32_t open[NESTED], depth; // those that wait for what they import
   struct arena *a;
@@ -352,9 +352,9 @@ static void note_text(struct pipeline *p, const uint8_t *text, size_t n) {
 
 static int read_file(struct files *f, struct pipeline *p, const char *path, struct err *err) {
   const bool is_stdin = strcmp(path, "-") == 0;
-  struct file *file = &f->list[f->n];
+  struct yaml_file *file = &f->list[f->n];
   FILE *in = is_stdin ? stdin : plain_file_open(path, "the pipeline ", err);
-  *file = (struct file){.path = path};
+  *file = (struct yaml_file){.path = path};
   if (!in) return -1;
   uint8_t *text = arena_alloc(f->a, PIPELINE_MAX_BYTES + 1);
   const size_t n = again_fread(text, PIPELINE_MAX_BYTES + 1, in);
@@ -381,7 +381,7 @@ static const struct config_event *first_import(const struct config_events *e) {
   return NULL;
 }
 
-static bool is_same(const struct file *a, const struct file *b) {
+static bool is_same(const struct yaml_file *a, const struct yaml_file *b) {
   return a->is.st_ino != 0 && a->is.st_ino == b->is.st_ino && a->is.st_dev == b->is.st_dev;
 }
 
@@ -395,7 +395,7 @@ static const char *circle(const struct files *f, uint32_t from) {
 
 // Opens what the word names, from the folder of the file that it stands in.
 static int open_import(struct files *f, struct config *c, const struct config_event *at) {
-  const struct file *from = &f->list[f->open[f->depth - 1]];
+  const struct yaml_file *from = &f->list[f->open[f->depth - 1]];
   const char *slash = strrchr(from->path, '/'), *word = arena_string(f->a, at->word);
   const int above = *word == '/' || !slash ? 0 : (int)(slash + 1 - from->path);
   struct err why = {0};
@@ -426,7 +426,7 @@ static int open_import(struct files *f, struct config *c, const struct config_ev
 
 // The innermost file: another import of it, or itself.
 static int go_on(struct files *f, struct config *c) {
-  struct file *file = &f->list[f->open[f->depth - 1]];
+  struct yaml_file *file = &f->list[f->open[f->depth - 1]];
   for (; file->scan && file->scan->kind == CONFIG_WORD; file->scan++)
     if (config_is_file(file->scan->word)) return open_import(f, c, file->scan++);
   const bool last = f->depth == 1;

@@ -1,4 +1,5 @@
 // Linux. What an older kernel or a sandbox lacks fails as files.def says.
+#include "platform/descriptor.h"
 #include "platform/inside/again.h"
 #include "platform/inside/variant.h"
 
@@ -8,11 +9,12 @@
 #include <linux/openat2.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
-int variant_make_nameless(int in) {
+int variant_make_nameless(int in, const char *name) {
   int fd;
-  AGAIN(fd, openat(in, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+  AGAIN(fd, openat(in, name, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
   if (fd < 0 && errno == EISDIR) errno = EOPNOTSUPP; // Linux before 3.11
   return fd;
 }
@@ -20,6 +22,23 @@ int variant_make_nameless(int in) {
 // The system call itself: musl has no function for it.
 int variant_rename_new(int from_in, const char *from, int to_in, const char *to) {
   return (int)syscall(SYS_renameat2, from_in, from, to_in, to, RENAME_NOREPLACE);
+}
+
+#ifndef RWF_NOWAIT
+#define RWF_NOWAIT 0x08
+#endif
+#ifndef RWF_DONTCACHE
+#define RWF_DONTCACHE 0x80 // Linux 6.14
+#endif
+
+int descriptor_write_flags(unsigned how) {
+  return (how & WRITE_UNCACHED ? RWF_DONTCACHE : 0) | (how & WRITE_NO_WAIT ? RWF_NOWAIT : 0);
+}
+
+int64_t variant_write(int fd, const void *bytes, size_t n, uint64_t off, unsigned how) {
+  // The kernel only reads from it.
+  const struct iovec piece = {.iov_base = (void *)(uintptr_t)bytes, .iov_len = n};
+  return pwritev2(fd, &piece, 1, (off_t)off, descriptor_write_flags(how));
 }
 
 int variant_reserve(int fd, uint64_t off, uint64_t n) {
@@ -65,9 +84,9 @@ void variant_write_out(int fd, uint64_t off, uint64_t n) {
   (void)sync_file_range(fd, (off_t)off, (off_t)n, SYNC_FILE_RANGE_WRITE);
 }
 
-int variant_open_beneath(int in, const char *path, int flags) {
+int variant_open(int in, const char *path, int flags, bool beneath) {
   struct open_how how = {.flags = (unsigned)flags,
-                         .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS};
+                         .resolve = (beneath ? RESOLVE_BENEATH : 0) | RESOLVE_NO_MAGICLINKS};
   int fd;
   do // EAGAIN: a rename elsewhere on the system raced with the walk
     AGAIN(fd, (int)syscall(SYS_openat2, in, path, &how, sizeof how));

@@ -7,8 +7,9 @@
 #include <sys/stat.h>
 
 // Contracts as in files.def; descriptors, and -1 with errno.
-int variant_make_nameless(int in);
+int variant_make_nameless(int in, const char *name);
 int variant_rename_new(int from_in, const char *from, int to_in, const char *to);
+int64_t variant_write(int fd, const void *bytes, size_t n, uint64_t off, unsigned how);
 int variant_reserve(int fd, uint64_t off, uint64_t n);
 int variant_punch(int fd, uint64_t off, uint64_t n);
 int variant_clone(int to, uint64_t to_off, int from, uint64_t off, uint64_t n);
@@ -17,8 +18,8 @@ int variant_born(int in, const char *name, int64_t *ns);
 void variant_will_need(int fd, uint64_t off, uint64_t n);
 void variant_forget(int fd, uint64_t off, uint64_t n);
 void variant_write_out(int fd, uint64_t off, uint64_t n);
-// Opens beneath a folder in one call. ENOSYS: there is none, and the path is walked.
-int variant_open_beneath(int in, const char *path, int flags);
+// Opens beneath a folder, or anywhere, without links that lead to what has no name. ENOSYS, EPERM: there is no such call.
+int variant_open(int in, const char *path, int flags, bool beneath);
 // O_PATH where a folder can be opened so, else 0.
 int variant_place_flag(void);
 // May this process use what a file system keeps back for the administrator?

@@ -149,16 +149,16 @@ static void flush_behind(struct io *io) {
 }
 
 // The run of bytes that these join, or an empty one: the oldest is flushed for it if need be.
-static struct io_behind *behind_of(struct io *io, int fd, uint64_t off) {
+static struct io_behind *behind_of(struct io *io, struct file fd, uint64_t off) {
   for (struct io_behind *b = io->behind; b < io->behind + IO_BEHIND; b++)
-    if (b->n > 0 && b->fd == fd && b->off + b->n == off) return b;
+    if (b->n > 0 && file_is_same(b->fd, fd) && b->off + b->n == off) return b;
   struct io_behind *b = &io->behind[io->next_behind++ % IO_BEHIND];
   flush(io, b);
   *b = (struct io_behind){.fd = fd, .off = off};
   return b;
 }
 
-static void written(struct io *io, int fd, uint64_t off, uint64_t n) {
+static void written(struct io *io, struct file fd, uint64_t off, uint64_t n) {
   struct io_behind *b = behind_of(io, fd, off);
   b->n += n;
   if (b->n >= BEHIND_BYTES) flush(io, b);
@@ -245,7 +245,7 @@ static int fault_of_ring(const struct io *io, const struct io_op *op) {
   case ENOSPC:
   case EDQUOT:
   case EFBIG: return 0;
-  default: return pwrite(op->fd, op->at, op->n, (off_t)op->off) > 0 ? (int)op->result : 0;
+  default: return file_try_write_at(op->fd, op->at, op->n, op->off, 0) > 0 ? (int)op->result : 0;
   }
 }
 
@@ -305,7 +305,7 @@ int io_tile_view(struct io *io, struct io_tile *tile, uint32_t file, uint64_t of
   return 0;
 }
 
-void io_tile_write(struct io *io, struct io_tile *tile, int fd, uint64_t off, size_t n) {
+void io_tile_write(struct io *io, struct io_tile *tile, struct file fd, uint64_t off, size_t n) {
   struct io_slot *slot = (struct io_slot *)tile;
   assert(slot->state == SLOT_TAKEN && n > 0);
   assert(n <= (slot->viewing ? slot->view.n : io->tile_bytes));

@@ -68,7 +68,7 @@ int io_tile_view(struct io *io, struct io_tile *tile, uint32_t file, uint64_t of
 // Queues tile->data[0..n) for `fd` at `off`, 0 < n. The tile belongs to the queue until written.
 // After a failure nothing more is written and the tile is just given back.
 // Writeback of what was written is started at once or behind, every 8 MiB, without waiting.
-void io_tile_write(struct io *io, struct io_tile *tile, int fd, uint64_t off, size_t n);
+void io_tile_write(struct io *io, struct io_tile *tile, struct file fd, uint64_t off, size_t n);
 // Gives back a tile that was not written.
 void io_tile_drop(struct io *io, struct io_tile *tile);
 // Waits until everything queued is written; reports the first failure since the last drain
@@ -115,7 +115,8 @@ void io_will_need(struct io *io, uint32_t file, uint64_t off, uint64_t n);
 // bytes shared from the start of the range: 0 where file system, alignment or engine do not allow
 // it. Both ends must start on a block (io_clone_lead); what is left behind the last whole block is
 // the caller's to write. Shared bytes are still to be hashed, through a view.
-uint64_t io_clone(struct io *io, uint32_t file, uint64_t off, int fd, uint64_t out_off, uint64_t n);
+uint64_t io_clone(struct io *io, uint32_t file, uint64_t off, struct file fd, uint64_t out_off,
+                  uint64_t n);
 // Bytes from the start of a range to where both ends start on a block; UINT64_MAX if they never do.
 enum { IO_CLONE_BLOCK = 4096 };
 uint64_t io_clone_lead(uint64_t off, uint64_t out_off);

@@ -31,14 +31,15 @@ static struct io_op *null_reap(void *self, bool wait) {
   return io_done_pop(self);
 }
 
-static void null_writeback(void *self, int fd, uint64_t off, uint64_t n) {
+static void null_writeback(void *self, struct file fd, uint64_t off, uint64_t n) {
   (void)self;
   (void)fd;
   (void)off;
   (void)n;
 }
 
-static int null_clone(void *self, int source, uint64_t off, int fd, uint64_t out_off, uint64_t n) {
+static int null_clone(void *self, struct file source, uint64_t off, struct file fd,
+                      uint64_t out_off, uint64_t n) {
   (void)self;
   (void)source;
   (void)off;

@@ -1,8 +1,8 @@
 // Two questions that only the output file can answer, asked by the first writes to it.
 //
-//   first write    RWF_DONTCACHE   taken                 uncached: whole attempts, no writeback hints
+//   first write    WRITE_UNCACHED  taken                 uncached: whole attempts, no writeback hints
 //                                  EOPNOTSUPP, EINVAL    cached: small attempts, writeback behind
-//   second write   RWF_NOWAIT      taken, EAGAIN         async: the ring does it
+//   second write   WRITE_NO_WAIT   taken, EAGAIN         async: the ring does it
 //   (ring only)                    EOPNOTSUPP, EINVAL    here, by an ordinary system call
 //
 // Why uncached. What a run writes is often larger than what memory is free, and nobody reads it
@@ -25,28 +25,15 @@
 // if the file had refused them.
 //
 // Answers are kept for one file, the last. A wrong one (another file under the same number) costs
-// time and never bytes: an unexpected refusal of RWF_DONTCACHE is met by asking again without.
+// time and never bytes: an unexpected refusal of WRITE_UNCACHED is met by asking again without.
 #include "stream/io/io_outlet.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <sys/uio.h>
-#include <unistd.h>
 
 enum { CACHED_BYTES = 128 << 10 };
 
-#ifndef RWF_NOWAIT
-#define RWF_NOWAIT 0x08
-#endif
-#ifndef RWF_DONTCACHE
-#define RWF_DONTCACHE 0x80 // Linux 6.14
-#endif
-
-static ssize_t attempt(const struct io_op *op, size_t n, int flags) {
-  // The kernel only reads from it.
-  const struct iovec piece = {.iov_base = (void *)(uintptr_t)op->at, .iov_len = n};
-  const ssize_t r = flags ? pwritev2(op->fd, &piece, 1, (off_t)op->off, flags)
-                          : pwrite(op->fd, op->at, n, (off_t)op->off);
+static ssize_t attempt(const struct io_op *op, size_t n, unsigned how) {
+  const int64_t r = file_try_write_at(op->fd, op->at, n, op->off, how);
   return r < 0 ? -errno : r;
 }
 
@@ -54,22 +41,22 @@ static bool is_refusal(ssize_t r) {
   return r == -EOPNOTSUPP || r == -EINVAL || r == -ENOSYS;
 }
 
-static void turn_to(struct io_outlet *o, int fd) {
-  if (o->fd != fd) *o = (struct io_outlet){.fd = fd};
+static void turn_to(struct io_outlet *o, struct file fd) {
+  if (!file_is_same(o->fd, fd)) *o = (struct io_outlet){.fd = fd};
 }
 
 size_t io_outlet_bytes(const struct io_outlet *o, const struct io_op *op) {
   return o->uncached || op->n < CACHED_BYTES ? op->n : CACHED_BYTES;
 }
 
-int io_outlet_flags(const struct io_outlet *o) {
-  return o->uncached ? RWF_DONTCACHE : 0;
+unsigned io_outlet_how(const struct io_outlet *o) {
+  return o->uncached ? WRITE_UNCACHED : 0;
 }
 
 ssize_t io_outlet_write(struct io_outlet *o, const struct io_op *op) {
   turn_to(o, op->fd);
   if (!o->tried || o->uncached) {
-    const ssize_t r = attempt(op, op->n, RWF_DONTCACHE);
+    const ssize_t r = attempt(op, op->n, WRITE_UNCACHED);
     if (r == -EINTR) return r; // no answer: the next write asks
     o->tried = true;
     o->uncached = !is_refusal(r);
@@ -81,7 +68,7 @@ ssize_t io_outlet_write(struct io_outlet *o, const struct io_op *op) {
 bool io_outlet_write_here(struct io_outlet *o, struct io_op *op) {
   turn_to(o, op->fd);
   if (o->tried && !o->asked) {
-    op->result = attempt(op, io_outlet_bytes(o, op), io_outlet_flags(o) | RWF_NOWAIT);
+    op->result = attempt(op, io_outlet_bytes(o, op), io_outlet_how(o) | WRITE_NO_WAIT);
     if (op->result == -EINTR) return true;
     o->asked = true;
     o->async = !is_refusal(op->result);
@@ -92,8 +79,8 @@ bool io_outlet_write_here(struct io_outlet *o, struct io_op *op) {
   return true;
 }
 
-void io_outlet_writeback(const struct io_outlet *o, int fd, uint64_t off, uint64_t n) {
-  if (o->fd == fd && o->uncached) return;
+void io_outlet_writeback(const struct io_outlet *o, struct file fd, uint64_t off, uint64_t n) {
+  if (file_is_same(o->fd, fd) && o->uncached) return;
   // File systems without it, and descriptors of other kinds, simply do not take it.
-  (void)sync_file_range(fd, (off_t)off, (off_t)n, SYNC_FILE_RANGE_WRITE);
+  file_write_out(fd, off, n);
 }

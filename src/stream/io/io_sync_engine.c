@@ -7,9 +7,7 @@
 #include "stream/io/io_outlet.h"
 
 #include <errno.h>
-#include <linux/fs.h>
 #include <stdlib.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 struct sync {
@@ -22,7 +20,6 @@ static int sync_open(const struct io_engine *row, uint32_t depth, void **self) {
   (void)depth;
   struct sync *s = calloc(1, sizeof *s);
   if (!s) return -ENOMEM;
-  s->outlet.fd = -1;
   *self = s;
   return 0;
 }
@@ -47,21 +44,20 @@ static struct io_op *sync_reap(void *self, bool wait) {
   return io_done_pop(&s->done);
 }
 
-ssize_t io_sync_read(void *self, int fd, void *buf, size_t n, uint64_t off) {
+ssize_t io_sync_read(void *self, struct file fd, void *buf, size_t n, uint64_t off) {
   (void)self;
-  return or_errno(pread(fd, buf, n, (off_t)off));
+  return or_errno(file_read_at(fd, buf, n, off));
 }
 
-static void sync_writeback(void *self, int fd, uint64_t off, uint64_t n) {
+static void sync_writeback(void *self, struct file fd, uint64_t off, uint64_t n) {
   const struct sync *s = self;
   io_outlet_writeback(&s->outlet, fd, off, n);
 }
 
-int io_sync_clone(void *self, int source, uint64_t off, int fd, uint64_t out_off, uint64_t n) {
+int io_sync_clone(void *self, struct file source, uint64_t off, struct file fd, uint64_t out_off,
+                  uint64_t n) {
   (void)self;
-  struct file_clone_range range = {
-      .src_fd = source, .src_offset = off, .src_length = n, .dest_offset = out_off};
-  return (int)or_errno(ioctl(fd, FICLONERANGE, &range));
+  return (int)or_errno(file_clone(fd, out_off, source, off, n));
 }
 
 #define SYNC_CALLS                                                                                 \

@@ -13,6 +13,7 @@
 // The ring is used by the thread that opened it and by no other. A system call that it refuses (a
 // filter of system calls that came later, a descriptor that somebody closed) loses it: whose
 // operations are still in the kernel then cannot be known, and is the queue's to deal with.
+#include "platform/descriptor.h"
 #include "stream/io/io_outlet.h"
 
 #include <assert.h>
@@ -58,7 +59,6 @@ static int uring_open(const struct io_engine *row, uint32_t depth, void **self) 
     free(u);
     return r;
   }
-  u->outlet.fd = -1;
   *self = u;
   return 0;
 }
@@ -74,8 +74,9 @@ static void submit(struct uring *u, struct io_op *op) {
   if (u->lost) return;
   struct io_uring_sqe *sqe = io_uring_get_sqe(&u->ring);
   assert(sqe); // depth covers all that can be in flight, and each is submitted at once
-  io_uring_prep_write(sqe, op->fd, op->at, (unsigned)io_outlet_bytes(&u->outlet, op), op->off);
-  sqe->rw_flags = io_outlet_flags(&u->outlet);
+  io_uring_prep_write(sqe, file_descriptor(op->fd), op->at,
+                      (unsigned)io_outlet_bytes(&u->outlet, op), op->off);
+  sqe->rw_flags = descriptor_write_flags(io_outlet_how(&u->outlet));
   io_uring_sqe_set_data(sqe, op);
   int r;
   uint32_t tries = 0;
@@ -123,7 +124,7 @@ static int uring_lost(void *self) {
   return u->lost;
 }
 
-static void uring_writeback(void *self, int fd, uint64_t off, uint64_t n) {
+static void uring_writeback(void *self, struct file fd, uint64_t off, uint64_t n) {
   const struct uring *u = self;
   io_outlet_writeback(&u->outlet, fd, off, n);
 }

@@ -45,7 +45,7 @@ static int check_range(const struct io *io, uint32_t file, uint64_t off, size_t 
 
 static int read_range(struct io *io, uint32_t file, uint64_t off, uint8_t *buf, size_t n,
                       struct err *err) {
-  int fd;
+  struct file fd;
   if (sources_fd(io->sources, file, &fd, err) < 0) return -1;
   int result = 0;
   uint32_t tries = 0;
@@ -137,7 +137,7 @@ static int view_copy(struct io *io, struct io_view *v, struct err *err) {
 }
 
 static int view_map(struct io *io, struct io_view *v, struct err *err) {
-  int fd;
+  struct file fd;
   if (sources_fd(io->sources, v->file, &fd, err) < 0) return -1;
   int r = io_window_open(&v->window, fd, v->off, v->n);
   sources_release_fd(io->sources, v->file);
@@ -182,13 +182,13 @@ static int end_mapped(struct io *io, struct io_view *v, bool fence, struct err *
   const bool broken =
       (fence ? io_window_fence(&v->window) : io_window_close(&v->window)) || v->unreadable;
   io_wake_add(&io->wake, io->sources, v->file, v->off, v->n);
-  int fd;
-  struct stat st;
+  struct file fd;
+  struct entry_facts st;
   if (sources_fd(io->sources, v->file, &fd, err) < 0) return -1;
-  const int cause = fstat(fd, &st) < 0 ? errno : 0;
+  const int cause = file_look(fd, &st) < 0 ? errno : 0;
   sources_release_fd(io->sources, v->file);
   if (cause) return err_errno(err, cause, ERR_IO, "'%s': fstat failed", name_of(io, v->file).s);
-  const uint64_t size = (uint64_t)st.st_size;
+  const uint64_t size = st.size;
   if (!range_fits(v->off, v->n, size)) return truncated(io, v->file, size, err);
   if (!broken) return 0;
   return err_set(err, ERR_IO, "'%s': the system could not read %zu bytes at offset %lu",
@@ -255,7 +255,7 @@ int io_gather(struct io *io, const struct io_fragments *f, uint8_t *buf, struct 
 
 void io_will_need(struct io *io, uint32_t file, uint64_t off, uint64_t n) {
   struct err ignored = {0};
-  int fd;
+  struct file fd;
   if (n == 0 || sources_fd(io->sources, file, &fd, &ignored) < 0) return;
   io_window_advise(fd, off, n);
   sources_release_fd(io->sources, file);
@@ -266,12 +266,12 @@ uint64_t io_clone_lead(uint64_t off, uint64_t out_off) {
   return -off % IO_CLONE_BLOCK;
 }
 
-uint64_t io_clone(struct io *io, uint32_t file, uint64_t off, int fd, uint64_t out_off,
+uint64_t io_clone(struct io *io, uint32_t file, uint64_t off, struct file fd, uint64_t out_off,
                   uint64_t n) {
   n -= n % IO_CLONE_BLOCK;
   if (io->clone_refused || n == 0 || io_clone_lead(off, out_off) != 0) return 0;
   struct err ignored = {0};
-  int source;
+  struct file source;
   if (sources_fd(io->sources, file, &source, &ignored) < 0) return 0;
   int r = io->engine->clone(io->self, source, off, fd, out_off, n);
   sources_release_fd(io->sources, file);

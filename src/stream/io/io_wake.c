@@ -20,7 +20,6 @@
 
 #include "base/span.h"
 
-#include <fcntl.h>
 #include <stdlib.h>
 
 enum { MERGED = 16 << 20 };
@@ -36,9 +35,9 @@ static void drop_first(struct io_wake *w, struct sources *s) {
   w->count--;
   w->held -= r.n;
   struct err ignored = {0};
-  int fd;
+  struct file fd;
   if (sources_fd(s, r.file, &fd, &ignored) < 0) return;
-  (void)posix_fadvise(fd, (off_t)r.off, (off_t)r.n, POSIX_FADV_DONTNEED);
+  file_forget(fd, r.off, r.n);
   sources_release_fd(s, r.file);
 }
 

@@ -19,9 +19,10 @@
 // takes the same road as truncation.
 #include "stream/io/io_window.h"
 
+#include "platform/descriptor.h"
+
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -139,27 +140,29 @@ static int touch(const struct io_window *w) {
 
 // cachestat(2), whose kernel header is newer than the oldest we build with. Unlike a read that must
 // not wait, the question starts no reading.
-static bool is_cached(int fd, uint64_t off, uint64_t n) {
+static bool is_cached(struct file fd, uint64_t off, uint64_t n) {
   const struct { uint64_t off, len; } range = {off, n};
   struct {
     uint64_t cached, dirty, writeback, evicted, recently_evicted;
   } pages = {0};
   const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE); // nobody need have called the guard
   const uint64_t first = off / page, last = (off + n - 1) / page;
-  return syscall(SYS_cachestat, fd, &range, &pages, 0) == 0 && pages.cached > last - first;
+  return syscall(SYS_cachestat, file_descriptor(fd), &range, &pages, 0) == 0 &&
+         pages.cached > last - first;
 }
 
-void io_window_advise(int fd, uint64_t off, uint64_t n) {
-  if (!is_cached(fd, off, n)) (void)posix_fadvise(fd, (off_t)off, (off_t)n, POSIX_FADV_WILLNEED);
+void io_window_advise(struct file fd, uint64_t off, uint64_t n) {
+  if (!is_cached(fd, off, n)) file_will_need(fd, off, n);
 }
 
-int io_window_open(struct io_window *w, int fd, uint64_t off, size_t n) {
+int io_window_open(struct io_window *w, struct file fd, uint64_t off, size_t n) {
   assert(n > 0 && page_bytes > 0);
   size_t lead = (size_t)(off & (page_bytes - 1));
   w->map_bytes = (lead + n + page_bytes - 1) & ~(page_bytes - 1);
   w->guard = claim_row();
   if (w->guard == IO_WINDOWS_MAX) return -EMFILE;
-  w->map = mmap(NULL, w->map_bytes, PROT_READ, MAP_SHARED, fd, (off_t)(off - lead));
+  w->map =
+      mmap(NULL, w->map_bytes, PROT_READ, MAP_SHARED, file_descriptor(fd), (off_t)(off - lead));
   if (w->map == MAP_FAILED) {
     int r = -errno;
     atomic_store(&live[w->guard].at, (uintptr_t)ROW_FREE);

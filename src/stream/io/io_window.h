@@ -2,6 +2,8 @@
 #ifndef WEIR_IO_WINDOW_H
 #define WEIR_IO_WINDOW_H
 
+#include "platform/files.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -26,7 +28,7 @@ void io_window_guard(void);
 // afterwards. 0, or -errno: EFAULT where a page that was looked at, the last one among them, could
 // not be read (the file is shorter than that, or the device failed), EMFILE past IO_WINDOWS_MAX, or
 // mmap's own. Then read() will say more.
-int io_window_open(struct io_window *w, int fd, uint64_t off, size_t n);
+int io_window_open(struct io_window *w, struct file fd, uint64_t off, size_t n);
 
 // Unmaps it. True if pages could not be read while it was in use: what they held was taken as
 // zeros. (Bytes between a new end of the file and the end of its page are zeros too, and nobody can
@@ -41,6 +43,6 @@ void io_fence(void *at, size_t bytes);
 
 // Asks the system to read n > 0 bytes at `off` ahead, where not all of them are in the page cache.
 // Never fails.
-void io_window_advise(int fd, uint64_t off, uint64_t n);
+void io_window_advise(struct file fd, uint64_t off, uint64_t n);
 
 #endif

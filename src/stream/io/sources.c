@@ -18,29 +18,20 @@
 // not change once loading is over.
 #include "stream/io/sources.h"
 
-#include "base/again.h"
 #include "base/table.h"
 #include "stream/io/beneath.h"
 
 #include <assert.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-static int64_t nanoseconds(struct timespec t) {
-  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
-struct fingerprint fingerprint_of(const struct stat *st) {
-  return (struct fingerprint){.size = (uint64_t)st->st_size,
-                              .mtime_ns = nanoseconds(st->st_mtim),
-                              .ctime_ns = nanoseconds(st->st_ctim),
-                              .ino = st->st_ino,
-                              .dev = st->st_dev};
+struct fingerprint fingerprint_of(const struct entry_facts *st) {
+  return (struct fingerprint){.size = st->size,
+                              .mtime_ns = st->modified_ns,
+                              .ctime_ns = st->changed_ns,
+                              .ino = st->number,
+                              .dev = st->volume};
 }
 
 bool fingerprint_same(struct fingerprint a, struct fingerprint b) {
@@ -53,7 +44,7 @@ struct source {
   const char *path; // normalized
   struct fingerprint print;
   uint32_t pins;
-  int fd;                // -1: closed
+  struct file fd;        // none: closed
   uint32_t older, newer; // of those that are open and not pinned; NO_ID ends the list
   bool name_only;        // never opened
   bool companion;        // `path` is as the user gave it
@@ -72,7 +63,7 @@ struct sources {
   TABLE(uint32_t, slots); // hash of locations -> row
   const char *given;      // the .onnx, as the user named it
   const char *folder;     // and where it lies
-  int folder_fd;
+  struct folder folder_fd;
   struct beneath_how how;
   pthread_mutex_t lock;
   uint32_t oldest, newest; // ends of the list of what may be closed
@@ -131,23 +122,24 @@ static bool close_oldest(struct sources *s) {
   struct source *oldest = &s->rows[s->oldest];
   s->looks++;
   unlist(s, oldest);
-  close(oldest->fd);
-  oldest->fd = -1;
+  file_close(&oldest->fd);
   s->n_open--;
   return true;
 }
 
-// A file that the user named, below a folder or AT_FDCWD.
-static int open_named(int folder, const char *name, struct quoted q, struct stat *st, int *fd,
-                      struct err *err) {
-  *fd = again_openat(folder, name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-  if (*fd < 0 && (errno == EMFILE || errno == ENFILE)) return -2;
-  if (*fd < 0 && errno == ENOENT) return err_set(err, ERR_INPUT, "'%s' does not exist", q.s);
-  if (*fd < 0) return err_errno(err, errno, ERR_INPUT, "'%s' cannot be opened", q.s);
-  if (fstat(*fd, st)) st->st_mode = 0;
-  if (!S_ISREG(st->st_mode)) {
-    const bool is_folder = S_ISDIR(st->st_mode);
-    close(*fd);
+// A file that the user named, below a folder or HERE.
+static int open_named(struct folder folder, const char *name, struct quoted q,
+                      struct entry_facts *st, struct file *fd, struct err *err) {
+  *fd = file_open(folder, name, FILE_NO_WAIT);
+  if (!file_is_open(*fd)) {
+    if (errno == EMFILE || errno == ENFILE) return -2;
+    if (errno == ENOENT) return err_set(err, ERR_INPUT, "'%s' does not exist", q.s);
+    return err_errno(err, errno, ERR_INPUT, "'%s' cannot be opened", q.s);
+  }
+  if (file_look(*fd, st)) st->kind = ENTRY_OTHER;
+  if (st->kind != ENTRY_FILE) {
+    const bool is_folder = st->kind == ENTRY_FOLDER;
+    file_close(fd);
     return err_set(err, ERR_INPUT, "'%s' is %s", q.s,
                    is_folder ? "a folder" : "not a regular file");
   }
@@ -155,13 +147,13 @@ static int open_named(int folder, const char *name, struct quoted q, struct stat
 }
 
 // Where its path begins.
-static int folder_of(const struct sources *s, const struct source *f) {
-  return f->companion ? AT_FDCWD : s->folder_fd;
+static struct folder folder_of(const struct sources *s, const struct source *f) {
+  return f->companion ? HERE : s->folder_fd;
 }
 
 // Opens a row's file, making room among the descriptors. The caller holds the lock.
-static int open_row(struct sources *s, const struct source *f, struct stat *st, int *fd,
-                    struct err *err) {
+static int open_row(struct sources *s, const struct source *f, struct entry_facts *st,
+                    struct file *fd, struct err *err) {
   while (s->n_open >= SOURCES_MAX_OPEN && close_oldest(s))
     ;
   for (;;) {
@@ -177,11 +169,11 @@ static int open_row(struct sources *s, const struct source *f, struct stat *st, 
 }
 
 static int reopen(struct sources *s, struct source *f, struct err *err) {
-  struct stat st;
-  int fd = -1;
+  struct entry_facts st;
+  struct file fd = NO_FILE;
   if (open_row(s, f, &st, &fd, err)) return -1;
   if (!fingerprint_same(fingerprint_of(&st), f->print)) {
-    close(fd);
+    file_close(&fd);
     return changed(s, f, fingerprint_of(&st), err);
   }
   f->fd = fd;
@@ -189,11 +181,11 @@ static int reopen(struct sources *s, struct source *f, struct err *err) {
   return 0;
 }
 
-int sources_fd(struct sources *s, uint32_t file, int *fd, struct err *err) {
+int sources_fd(struct sources *s, uint32_t file, struct file *fd, struct err *err) {
   assert(file < s->n && !s->rows[file].name_only);
   pthread_mutex_lock(&s->lock);
   struct source *f = &s->rows[file];
-  const bool was_open = f->fd >= 0;
+  const bool was_open = file_is_open(f->fd);
   const int rc = was_open ? 0 : reopen(s, f, err);
   if (rc == 0) {
     if (was_open && f->pins == 0) unlist(s, f);
@@ -237,14 +229,13 @@ static struct source *add_row(struct sources *s, struct span name, const char *p
   s->rows = table_grow(s->rows, &s->cap, (size_t)s->n + 1, sizeof *s->rows);
   struct source *f = &s->rows[s->n++];
   *f = (struct source){.name = arena_string(&s->arena, name),
-                       .path = arena_string(&s->arena, span_str(path)),
-                       .fd = -1};
+                       .path = arena_string(&s->arena, span_str(path))};
   return f;
 }
 
 // Opens the newest row for the first time; takes the row back if that fails.
 static int open_first(struct sources *s, struct source *f, struct err *err) {
-  struct stat st;
+  struct entry_facts st;
   if (open_row(s, f, &st, &f->fd, err)) {
     s->n--;
     return -1;
@@ -295,19 +286,20 @@ static int open_all(struct sources *s, const char *onnx_path, struct err *err) {
   s->folder = slash ? arena_string(&s->arena, span_of(onnx_path, n)) : ".";
   s->given = arena_string(&s->arena, span_str(onnx_path));
   if (!*onnx_path) return err_set(err, ERR_INPUT, "the name of the model is empty");
-  s->folder_fd = again_openat(AT_FDCWD, s->folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
-  if (s->folder_fd < 0 && errno == ENOENT)
+  s->folder_fd = folder_open(HERE, s->folder, FILE_PLACE);
+  const int why = folder_is_open(s->folder_fd) ? 0 : errno;
+  if (why == ENOENT)
     return err_set(err, ERR_INPUT, "'%s' does not exist: there is no folder '%s'",
                    quote_path(onnx_path).s, quote_path(s->folder).s);
-  if (s->folder_fd < 0)
-    return err_errno(err, errno, ERR_INPUT, "the model's folder '%s' cannot be opened",
+  if (why)
+    return err_errno(err, why, ERR_INPUT, "the model's folder '%s' cannot be opened",
                      quote_path(s->folder).s);
   if (!*base) return err_set(err, ERR_INPUT, "'%s' is a folder", quote_str(onnx_path).s);
   struct source *f = add_row(s, span_str(base), base);
-  struct stat st;
+  struct entry_facts st;
   if (open_first(s, f, err)) return -1;
-  s->how.linked = fstatat(s->folder_fd, base, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode);
-  if (s->how.linked && fstat(f->fd, &st) == 0)
+  s->how.linked = entry_look(s->folder_fd, base, FILE_NO_LINK, &st) == 0 && st.kind == ENTRY_LINK;
+  if (s->how.linked && file_look(f->fd, &st) == 0)
     s->how.blobs = beneath_blobs(s->folder_fd, base, &st);
   return 0;
 }
@@ -315,10 +307,8 @@ static int open_all(struct sources *s, const char *onnx_path, struct err *err) {
 int sources_open(struct sources **out, const char *onnx_path, const struct sources_options *options,
                  struct err *err) {
   struct sources *s = arena_must(calloc(1, sizeof *s), sizeof *s);
-  s->folder_fd = -1;
   s->oldest = s->newest = NO_ID;
   pthread_mutex_init(&s->lock, NULL);
-  s->how.blobs = -1;
   if (options) s->how.allow_links = options->allow_links;
   if (options) s->how.walk = options->walk;
   *out = s;
@@ -331,9 +321,9 @@ int sources_open(struct sources **out, const char *onnx_path, const struct sourc
 void sources_close(struct sources *s) {
   if (!s) return;
   for (uint32_t i = 0; i < s->n; i++)
-    if (s->rows[i].fd >= 0) close(s->rows[i].fd);
-  if (s->folder_fd >= 0) close(s->folder_fd);
-  if (s->how.blobs >= 0) close(s->how.blobs);
+    file_close(&s->rows[i].fd);
+  folder_close(&s->folder_fd);
+  folder_close(&s->how.blobs);
   table_free(s->rows, s->cap, sizeof *s->rows);
   TABLE_FREE(s, slots);
   arena_free(&s->arena);
@@ -412,13 +402,12 @@ uint32_t sources_find_inode(const struct sources *s, uint64_t dev, uint64_t ino)
 
 int sources_read(struct sources *s, uint32_t file, uint64_t off, void *buf, size_t len,
                  struct err *err) {
-  int fd;
+  struct file fd;
   if (sources_fd(s, file, &fd, err)) return -1;
   uint8_t *at = buf;
   int rc = 0;
   while (len > 0) {
-    ssize_t n = pread(fd, at, len, (off_t)off);
-    if (n < 0 && errno == EINTR) continue;
+    const int64_t n = file_read_at(fd, at, len, off);
     if (n <= 0) {
       const struct quoted q = sources_shown(s, file);
       rc = n < 0 ? err_errno(err, errno, ERR_IO, "'%s': reading at byte %lu", q.s, off)
@@ -438,9 +427,9 @@ int sources_read(struct sources *s, uint32_t file, uint64_t off, void *buf, size
 // Looks at names, not at descriptors: a file that lost its name to another one still reads well
 // through the old descriptor, but a resumed run would not find it.
 static int check_unchanged(const struct sources *s, const struct source *f, struct err *err) {
-  struct stat st;
-  if (fstatat(folder_of(s, f), f->path, &st,
-              0)) // it is the file that matters, not how it is reached
+  struct entry_facts st;
+  if (entry_look(folder_of(s, f), f->path, 0,
+                 &st)) // it is the file that matters, not how it is reached
     return err_errno(err, errno, ERR_INPUT, "'%s' changed during the run", shown(s, f).s);
   const struct fingerprint now = fingerprint_of(&st);
   return fingerprint_same(now, f->print) ? 0 : changed(s, f, now, err);

@@ -8,8 +8,7 @@
 
 #include "base/err.h"
 #include "base/span.h"
-
-#include <sys/stat.h>
+#include "platform/files.h"
 
 enum { SOURCES_MAX_OPEN = 200, SOURCES_MAX_LOCATION = 4096 };
 
@@ -25,7 +24,7 @@ struct fingerprint {
   int64_t mtime_ns, ctime_ns;
   uint64_t ino, dev;
 };
-struct fingerprint fingerprint_of(const struct stat *st);
+struct fingerprint fingerprint_of(const struct entry_facts *st);
 bool fingerprint_same(struct fingerprint a, struct fingerprint b);
 
 struct sources;
@@ -70,7 +69,7 @@ struct fingerprint sources_fingerprint(const struct sources *s, uint32_t file);
 // A descriptor for reading, valid until sources_release_fd. Reopens (and checks the identity of) a
 // file whose descriptor was closed to stay under the limit. Only descriptors in use at this moment
 // can exceed SOURCES_MAX_OPEN.
-int sources_fd(struct sources *s, uint32_t file, int *fd, struct err *err);
+int sources_fd(struct sources *s, uint32_t file, struct file *fd, struct err *err);
 void sources_release_fd(struct sources *s, uint32_t file);
 
 // Reads exactly [off, off+len) by pread. A short file is ERR_INPUT ("changed while we read it").

@@ -24,6 +24,7 @@
 #include "stream/run/inside/produce.h"
 
 #include "base/arena.h"
+#include "platform/descriptor.h"
 #include "stream/eval/eval.h"
 #include "stream/sys/lanes.h"
 #include "stream/sys/reread.h"
@@ -81,7 +82,7 @@ struct produce {
   struct line lines[PRODUCE_LINES_MAX], *now; // whose turn it is
   uint32_t n_lines;
   uint32_t n_ready, ready_most; // of all lines
-  int fd;
+  struct file fd;
   bool hashed;
   bool stopped;
 
@@ -365,7 +366,7 @@ static int put_long_extent(struct produce *w, uint32_t segment, uint64_t len, ui
   const uint64_t head = round_up(l->pos, CLONE_ALIGN) - l->pos;
   if ((shift & (CLONE_ALIGN - 1)) == 0 && gather(w, segment, min_u64(head, len), err)) return -1;
   if (flush_tile(w, err)) return -1;
-  if (w->fd >= 0 && l->cloned <= l->pos)
+  if (file_is_open(w->fd) && l->cloned <= l->pos)
     l->cloned = l->pos + io_clone(w->io, s->ref, l->pos + shift, w->fd, l->pos, end - l->pos);
   while (l->pos < end && l->pos < until) {
     const bool is_cloned = l->pos < l->cloned;
@@ -485,7 +486,7 @@ uint32_t produce_lines(const struct produce_options *o) {
   return (uint32_t)max_u64(min_u64(lanes_width(), o->io.tiles / 2), 1);
 }
 
-int produce_parts(struct produce *w, const struct plan_unit ranges[], uint32_t n, int fd,
+int produce_parts(struct produce *w, const struct plan_unit ranges[], uint32_t n, struct file fd,
                   bool hashed, struct err *err) {
   assert(n > 0 && n <= produce_lines(&w->o) && (n == 1 || hashed));
   w->fd = fd;
@@ -522,7 +523,7 @@ static void add_reread(void *ctx, const uint8_t *bytes, size_t n) {
 int produce_follow(struct produce *w, uint32_t line, uint64_t len, const struct figure_sums *errors,
                    struct err *err) {
   struct line *l = w->now = &w->lines[line];
-  const struct reread range = {.fd = w->fd,
+  const struct reread range = {.fd = file_descriptor(w->fd),
                                .name = w->p->outputs[l->range.output].name,
                                .off = l->pos,
                                .len = len,
@@ -542,7 +543,7 @@ void produce_digest(struct produce *w, uint32_t line, uint8_t digest[DIGEST_BYTE
     lane_end(&w->lines[line].lane, digest);
 }
 
-int produce_range(struct produce *w, const struct plan_unit *range, int fd,
+int produce_range(struct produce *w, const struct plan_unit *range, struct file fd,
                   uint8_t digest[DIGEST_BYTES], struct err *err) {
   const int made = produce_parts(w, range, 1, fd, true, err);
   if (made == 0) produce_digest(w, 0, digest);

@@ -64,7 +64,7 @@ static int sync_outputs(struct recorder *d, const struct given *group, uint32_t 
     if (!touches(d, group, n, i)) continue;
     int bad;
     do
-      bad = fs_ops->fdatasync(staging_output_fd(d->st, i));
+      bad = file_sync_data(staging_output_fd(d->st, i));
     while (bad && errno == EINTR);
     if (!bad) continue;
     err_fill_errno(err, errno, ERR_IO, "output '%s' cannot be synced to disk",

@@ -15,6 +15,7 @@
 // units that are written are still synced and recorded, the ones in progress are abandoned.
 #include "stream/run/run.h"
 
+#include "platform/descriptor.h"
 #include "stream/eval/eval.h"
 #include "stream/run/effort.h"
 #include "stream/run/inside/produce.h"
@@ -174,10 +175,15 @@ static int finish_unit(struct worker *w, uint32_t line, struct err *err) {
   return recorder_give(w->r->recorder, own->unit, digest, errors) ? 0 : 1;
 }
 
+static int unnamed_file(void *st) {
+  return file_descriptor(staging_unnamed_file(st));
+}
+
 // As produce_parts.
 static int make_parts(struct worker *w, struct err *err) {
   const struct schedule_part *first = w->part;
-  const int fd = !staging_writes(w->r->st) ? -1 : staging_output_fd(w->r->st, first->range.output);
+  const struct file fd =
+      staging_writes(w->r->st) ? staging_output_fd(w->r->st, first->range.output) : NO_FILE;
   struct plan_unit ranges[PRODUCE_LINES_MAX];
   for (uint32_t k = 0; k < w->n; k++)
     ranges[k] = w->part[k].range;
@@ -417,7 +423,7 @@ int run_plan(const struct plan *p, struct sources *s, struct staging *st,
   uint64_t cache;
   int bad = split_memory(p, options, schedule_useful(p, r.skip, parts), &r.split, &cache, err);
   if (!bad) {
-    const struct eval_cache_file file = {staging_unnamed_file, st};
+    const struct eval_cache_file file = {unnamed_file, st};
     if (cache) r.cache = eval_cache_open((size_t)cache, file);
     pthread_mutex_init(&r.mu, NULL);
     order_tensors(&r, &arena);

@@ -12,6 +12,7 @@
 // The bytes are read from the finished staged output, mostly still in cache. Without one (null
 // engine) they are made again.
 #include "base/table.h"
+#include "platform/descriptor.h"
 #include "stream/run/inside/produce.h"
 #include "stream/run/memory_split.h"
 #include "stream/run/run.h"
@@ -78,9 +79,10 @@ static void hash_staged(struct batch *b) {
       .jobs = b->split.jobs, .stop = b->o->stop, .done = take_digest, .ctx = b};
   struct reread_known *rows = arena_alloc(&scratch, (b->n + 1) * sizeof *rows);
   for (uint32_t i = 0; i < b->n; i++)
-    rows[i] = (struct reread_known){.fd = staging_output_fd(b->st, b->pieces[i].output),
-                                    .off = b->pieces[i].off,
-                                    .len = b->pieces[i].len};
+    rows[i] =
+        (struct reread_known){.fd = file_descriptor(staging_output_fd(b->st, b->pieces[i].output)),
+                              .off = b->pieces[i].off,
+                              .len = b->pieces[i].len};
   if (!reread_compare(rows, b->n, &work)) b->stopped = true;
   arena_free(&scratch);
 }
@@ -110,7 +112,7 @@ static void hash_made(void *ctx, uint32_t i) {
   }
   uint32_t at;
   while (goes_on(b) && (at = b->next++) < b->n)
-    if (produce_range(w, &b->pieces[at], -1, b->digests[at], &err) < 0) fail(b, &err);
+    if (produce_range(w, &b->pieces[at], NO_FILE, b->digests[at], &err) < 0) fail(b, &err);
   produce_close(w);
 }
 

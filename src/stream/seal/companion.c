@@ -9,7 +9,6 @@
 
 #include "base/table.h"
 #include "plan/plan.h"
-#include "platform/descriptor.h"
 #include "stream/sys/fs.h"
 
 #include <errno.h>
@@ -19,7 +18,7 @@
 struct companion {
   struct arena arena;
   const char *name;
-  int fd;
+  struct file fd;
   struct digest *file, *unit;
   uint64_t unit_bytes; // of the unit that is being filled
   uint8_t (*units)[DIGEST_BYTES];
@@ -28,11 +27,12 @@ struct companion {
   uint8_t sha256[DIGEST_BYTES];
 };
 
-int companion_open(struct companion **out, int folder, const char *name, struct err *err) {
-  int fd = -1;
-  if (folder >= 0) {
-    fd = file_descriptor(fs_make_own(folder_of_descriptor(folder), name, 0, err));
-    if (fd < 0) return -1;
+int companion_open(struct companion **out, struct folder folder, const char *name,
+                   struct err *err) {
+  struct file fd = NO_FILE;
+  if (folder_is_open(folder)) {
+    fd = fs_make_own(folder, name, 0, err);
+    if (!file_is_open(fd)) return -1;
   }
   struct arena arena = {0};
   struct companion *l = arena_zalloc(&arena, sizeof *l);
@@ -53,8 +53,7 @@ static void end_unit(struct companion *l) {
 }
 
 int companion_add(struct companion *l, struct span text, struct err *err) {
-  if (l->fd >= 0 && fs_write_all(file_of_descriptor(l->fd), text.at, text.n, l->name, err))
-    return -1;
+  if (file_is_open(l->fd) && fs_write_all(l->fd, text.at, text.n, l->name, err)) return -1;
   digest_add(l->file, text.at, text.n);
   for (size_t at = 0; at < text.n;) {
     const size_t n = (size_t)min_u64(text.n - at, PLAN_UNIT_BYTES - l->unit_bytes);
@@ -69,14 +68,14 @@ int companion_add(struct companion *l, struct span text, struct err *err) {
 int companion_end(struct companion *l, struct err *err) {
   if (l->unit_bytes > 0) end_unit(l);
   digest_end(l->file, l->sha256);
-  if (l->fd >= 0 && fs_ops->fsync(l->fd))
+  if (file_is_open(l->fd) && file_sync(l->fd))
     return err_errno(err, errno, ERR_IO, "cannot sync '%s'", quote_str(l->name).s);
   return 0;
 }
 
 void companion_close(struct companion *l) {
   if (!l) return;
-  if (l->fd >= 0) close(l->fd);
+  file_close(&l->fd);
   digest_free(l->file);
   digest_free(l->unit);
   table_free(l->units, l->units_cap, DIGEST_BYTES);

@@ -5,11 +5,12 @@
 
 #include "base/digest.h"
 #include "base/err.h"
+#include "platform/files.h"
 
 struct companion;
 
 // Makes `name` in a folder (-1: nowhere, for digests alone), in place of what was left there.
-int companion_open(struct companion **out, int folder, const char *name, struct err *err);
+int companion_open(struct companion **out, struct folder folder, const char *name, struct err *err);
 // Appends; -1 with an err that names the file.
 int companion_add(struct companion *l, struct span text, struct err *err);
 // Makes it durable. To be called once; nothing can be added any more.

@@ -21,7 +21,6 @@
 // subject, x_weir.output and one of the files must be one model, before a single file is opened.
 #include "stream/seal/manifest.h"
 
-#include "platform/descriptor.h"
 #include "stream/seal/inside/manifest_form.h"
 #include "stream/sys/fs.h"
 
@@ -357,7 +356,7 @@ static int refuse_unsigned(const char *shown, struct err *err) {
 int manifest_read(struct manifest *m, const struct manifest_at *at, struct err *err) {
   memset(m, 0, sizeof *m);
   struct span text;
-  if (fs_read_file(folder_of_descriptor(at->dir), at->name, MANIFEST_MAX_BYTES, &text, err)) {
+  if (fs_read_file(at->dir, at->name, MANIFEST_MAX_BYTES, &text, err)) {
     if (err->kind != ERR_NONE) return -1;
     return err_set(err, ERR_INPUT, "manifest '%s' does not exist", quote_str(at->shown).s);
   }

@@ -6,6 +6,7 @@
 
 #include "json/json.h"
 #include "plan/plan.h"
+#include "platform/files.h"
 
 struct manifest_input {
   const struct plan *plan;
@@ -60,7 +61,7 @@ struct manifest {
 };
 // Where a manifest is, and what it has to be.
 struct manifest_at {
-  int dir;
+  struct folder dir;
   const char *name;
   const char *shown;     // its name in messages
   const char *model;     // base name of the model that it has to be about; NULL: any
@@ -94,7 +95,7 @@ struct audit_result {
 };
 // Re-hashes what the manifest lists, files of the folder `dir`, in parallel. Damage is counted in *result.
 // ERR_PERMISSION for a data file that is a link which a load does not follow; ERR_RETRY where it was stopped.
-int manifest_audit(const struct manifest *m, int dir, const struct audit_options *options,
+int manifest_audit(const struct manifest *m, struct folder dir, const struct audit_options *options,
                    struct audit_result *result, struct err *err);
 
 #endif

@@ -7,6 +7,7 @@
 // named one; of the others links are followed as a load of the model follows them (beneath.h): one that
 // leads elsewhere ends the audit.
 #include "base/again.h"
+#include "platform/descriptor.h"
 #include "stream/io/beneath.h"
 #include "stream/seal/manifest.h"
 #include "stream/sys/reread.h"
@@ -20,7 +21,7 @@
 struct audit {
   const struct manifest *m;
   struct arena arena;
-  int dir;
+  struct folder dir;
   const struct audit_options *options;
   struct audit_result *result;
   struct beneath_how how; // for links of data files
@@ -34,14 +35,14 @@ static void tell(struct audit *a, const struct audit_damage *d, uint64_t shards)
   if (a->options->damage) a->options->damage(a->options->ctx, d);
 }
 
-static bool is_link(int dir, const char *name) {
-  struct stat at;
-  return fstatat(dir, name, &at, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(at.st_mode);
+static bool is_link(struct folder dir, const char *name) {
+  struct entry_facts at;
+  return entry_look(dir, name, FILE_NO_LINK, &at) == 0 && at.kind == ENTRY_LINK;
 }
 
 // A data file that is a link.
-static int open_link(const struct audit *a, const char *name, struct stat *at, int *fd,
-                     struct err *err) {
+static int open_link(const struct audit *a, const char *name, struct entry_facts *at,
+                     struct file *fd, struct err *err) {
   const int rc = beneath_open(a->dir, name, a->how, quote_str(name).s, at, fd, err);
   if (rc == -2)
     return err_set(err, ERR_RETRY, "'%s' cannot be opened: too many open files", quote_str(name).s);
@@ -57,15 +58,15 @@ static int open_shard(void *ctx, uint32_t i) {
   const char *name = a->m->files[s->file];
   const bool fits = range_fits(s->off, s->len, a->present[s->file]);
   struct err ignored = {0}; // it could be opened before
-  struct stat at;
-  int fd = -1;
+  struct entry_facts at;
+  struct file fd = NO_FILE;
   if (a->present[s->file] == UINT64_MAX || !fits)
     errno = ENODATA;
   else if (!a->linked[s->file])
-    return again_openat(a->dir, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    fd = file_open(a->dir, name, FILE_NO_WAIT);
   else if (open_link(a, name, &at, &fd, &ignored))
     errno = ENODATA;
-  return fd;
+  return file_descriptor(fd);
 }
 
 static void shard_done(void *ctx, uint32_t i, const uint8_t *sha256, int why) {
@@ -92,26 +93,26 @@ static void tick(void *ctx, uint64_t done, uint64_t total) {
 }
 
 // What a link leads to: 0, or an errno in *why; -1 where it must not be followed.
-static int look_at_link(const struct audit *a, const char *name, struct stat *at, int *why,
+static int look_at_link(const struct audit *a, const char *name, struct entry_facts *at, int *why,
                         struct err *err) {
   struct err failed = {0};
-  int fd;
+  struct file fd;
   *why = 0;
   if (open_link(a, name, at, &fd, &failed) == 0) {
-    close(fd);
+    file_close(&fd);
     return 0;
   }
   if (failed.kind == ERR_PERMISSION || failed.kind == ERR_RETRY) {
     *err = failed;
     return -1;
   }
-  *why = fstatat(a->dir, name, at, 0) ? errno : 0;
+  *why = entry_look(a->dir, name, 0, at) ? errno : 0;
   return 0;
 }
 
 // Notes the size of a file, and tells what can be told without reading it.
 static int look_at_file(struct audit *a, uint32_t file, struct err *err) {
-  struct stat at;
+  struct entry_facts at;
   char what[160] = "file is missing";
   int why;
   const uint64_t expected = a->m->sizes[file], shards = a->m->first[file + 1] - a->m->first[file];
@@ -119,17 +120,17 @@ static int look_at_file(struct audit *a, uint32_t file, struct err *err) {
   a->present[file] = UINT64_MAX;
   a->linked[file] = strcmp(d.file, a->m->subject) != 0 && is_link(a->dir, d.file);
   if (!a->linked[file])
-    why = fstatat(a->dir, d.file, &at, 0) ? errno : 0;
+    why = entry_look(a->dir, d.file, 0, &at) ? errno : 0;
   else if (look_at_link(a, d.file, &at, &why, err))
     return -1;
   if (why != 0) {
     if (why != ENOENT) snprintf(what, sizeof what, "cannot be read: %s", err_errno_words(why));
     tell(a, &d, shards);
-  } else if (!S_ISREG(at.st_mode)) {
+  } else if (at.kind != ENTRY_FILE) {
     snprintf(what, sizeof what, "is not a regular file");
     tell(a, &d, shards);
   } else {
-    a->present[file] = (uint64_t)at.st_size;
+    a->present[file] = at.size;
     if (a->present[file] <= expected) return 0;
     d.off = expected;
     d.len = a->present[file] - expected;
@@ -165,20 +166,20 @@ static int audit_all(struct audit *a, struct err *err) {
                  quote_str(a->options->shown).s);
 }
 
-// The folder `blobs` that the .onnx is a link into, as in a cache of Hugging Face; else -1.
-static int blobs_of(int dir, const char *onnx) {
-  struct stat at;
-  if (!is_link(dir, onnx) || fstatat(dir, onnx, &at, 0)) return -1;
+// The folder `blobs` that the .onnx is a link into, as in a cache of Hugging Face; else none.
+static struct folder blobs_of(struct folder dir, const char *onnx) {
+  struct entry_facts at;
+  if (!is_link(dir, onnx) || entry_look(dir, onnx, 0, &at)) return NO_FOLDER;
   return beneath_blobs(dir, onnx, &at);
 }
 
-int manifest_audit(const struct manifest *m, int dir, const struct audit_options *options,
+int manifest_audit(const struct manifest *m, struct folder dir, const struct audit_options *options,
                    struct audit_result *result, struct err *err) {
   memset(result, 0, sizeof *result);
   struct audit a = {.m = m, .dir = dir, .options = options, .result = result};
   a.how.blobs = blobs_of(dir, m->subject);
   const int rc = audit_all(&a, err);
-  if (a.how.blobs >= 0) close(a.how.blobs);
+  folder_close(&a.how.blobs);
   arena_free(&a.arena);
   return rc;
 }

@@ -12,6 +12,7 @@
 
 #include "base/again.h"
 #include "base/arena.h"
+#include "platform/descriptor.h"
 #include "stream/seal/inside/manifest_form.h"
 #include "stream/sys/reread_files.h"
 
@@ -28,21 +29,23 @@ static int differs(const char *name, struct err *err, const char *how) {
   return err_hint(err, "'weir audit' lists all damage; weir signs only undamaged models");
 }
 
-static int open_file(int dir, const char *name, uint64_t size, int *fd, struct err *err) {
-  struct stat at;
+static int open_file(struct folder dir, const char *name, uint64_t size, struct file *fd,
+                     struct err *err) {
+  struct entry_facts at;
   char how[96];
-  *fd = again_openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-  if (*fd < 0 && errno == ELOOP) {
+  *fd = file_open(dir, name, FILE_NO_LINK | FILE_NO_WAIT);
+  if (!file_is_open(*fd) && errno == ELOOP) {
     err_fill(err, ERR_PERMISSION,
              "'%s' is a link, and programs that verify signatures do not accept links",
              quote_str(name).s);
     return err_hint(err, "replace the link by the file");
   }
-  if (*fd < 0) return err_errno(err, errno, ERR_INPUT, "cannot open '%s'", quote_str(name).s);
-  if (fstat(*fd, &at) || !S_ISREG(at.st_mode))
+  if (!file_is_open(*fd))
+    return err_errno(err, errno, ERR_INPUT, "cannot open '%s'", quote_str(name).s);
+  if (file_look(*fd, &at) || at.kind != ENTRY_FILE)
     return differs(name, err, "it is not a regular file");
-  if ((uint64_t)at.st_size == size) return 0;
-  snprintf(how, sizeof how, "it has %lu bytes instead of %lu", (uint64_t)at.st_size, size);
+  if (at.size == size) return 0;
+  snprintf(how, sizeof how, "it has %lu bytes instead of %lu", at.size, size);
   return differs(name, err, how);
 }
 
@@ -58,17 +61,17 @@ static int refuse_damage(const struct reread_file *files, uint32_t n, struct err
   return 0;
 }
 
-int manifest_hash_files(const struct manifest *m, int dir, const struct reread_work *work,
+int manifest_hash_files(const struct manifest *m, struct folder dir, const struct reread_work *work,
                         uint8_t (*sha256)[DIGEST_BYTES], struct err *err) {
   struct arena scratch = {0};
   struct reread_file *files = arena_zalloc(&scratch, m->n_files * sizeof *files + 1);
   struct reread_known *parts = arena_zalloc(&scratch, m->n_shards * sizeof *parts + 1);
-  int *fds = arena_alloc(&scratch, m->n_files * sizeof *fds + 1);
+  struct file *fds = arena_alloc(&scratch, m->n_files * sizeof *fds + 1);
   uint32_t opened = 0;
   int rc = 0;
   while (rc == 0 && opened < m->n_files) {
     rc = open_file(dir, m->files[opened], m->sizes[opened], &fds[opened], err);
-    opened += fds[opened] >= 0;
+    opened += file_is_open(fds[opened]);
   }
   for (uint32_t i = 0; rc == 0 && i < m->n_shards; i++) {
     const struct manifest_shard *s = &m->shards[i];
@@ -76,14 +79,14 @@ int manifest_hash_files(const struct manifest *m, int dir, const struct reread_w
     if (f->n_parts++ == 0)
       *f = (struct reread_file){.name = m->files[s->file], .parts = &parts[i], .n_parts = 1};
     parts[i] = (struct reread_known){
-        .fd = fds[s->file], .off = s->off, .len = s->len, .sha256 = s->digest};
+        .fd = file_descriptor(fds[s->file]), .off = s->off, .len = s->len, .sha256 = s->digest};
   }
   if (rc == 0) rc = reread_files(files, m->n_files, work, err);
   if (rc == 0) rc = refuse_damage(files, m->n_files, err);
   for (uint32_t i = 0; i < m->n_files && rc == 0; i++)
     memcpy(sha256[i], files[i].sha256, DIGEST_BYTES);
   while (opened > 0)
-    close(fds[--opened]);
+    file_close(&fds[--opened]);
   arena_free(&scratch);
   return rc;
 }

@@ -12,7 +12,7 @@
 
 // Hashes the files that m names, in the folder `dir`. ERR_FAIL if one of them is not what m says, which is named;
 // ERR_PERMISSION for a link, which no verifier follows. `sha256`: of each.
-int manifest_hash_files(const struct manifest *m, int dir, const struct reread_work *work,
+int manifest_hash_files(const struct manifest *m, struct folder dir, const struct reread_work *work,
                         uint8_t (*sha256)[DIGEST_BYTES], struct err *err);
 // The statement, of those digests. `name`: of the file that m was read from; `signature`: of the one that it goes to.
 void manifest_signed_write(struct json_out *out, const struct manifest *m, const char *name,

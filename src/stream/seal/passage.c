@@ -21,7 +21,6 @@
 #include "base/digest.h"
 #include "base/varint.h"
 #include "plan/plan.h"
-#include "platform/descriptor.h"
 #include "stream/seal/inside/seal_parts.h"
 #include "stream/staging/staging_folder.h"
 #include "stream/sys/fs.h"
@@ -129,8 +128,8 @@ struct rewriting {
 };
 
 // Bytes that are final go out; a unit's digest is taken where it ends.
-static int put(struct rewriting *w, int out, const uint8_t *at, size_t n, struct err *err) {
-  if (fs_write_all(file_of_descriptor(out), at, n, PASSAGE_NAME, err)) return -1;
+static int put(struct rewriting *w, struct file out, const uint8_t *at, size_t n, struct err *err) {
+  if (fs_write_all(out, at, n, PASSAGE_NAME, err)) return -1;
   while (n > 0) {
     const size_t take = (size_t)min_u64(n, PLAN_UNIT_BYTES - w->written % PLAN_UNIT_BYTES);
     if (w->written % PLAN_UNIT_BYTES == 0) digest_start(w->unit);
@@ -145,11 +144,11 @@ static int put(struct rewriting *w, int out, const uint8_t *at, size_t n, struct
 }
 
 // Windows overlap by an entry's length less one, as in name_scan.c.
-static int rewrite(struct rewriting *w, int in, int out, uint8_t *buf, struct err *err) {
+static int rewrite(struct rewriting *w, struct file in, struct file out, uint8_t *buf,
+                   struct err *err) {
   size_t kept = 0;
   for (;;) {
-    const ssize_t got = read(in, buf + kept, WINDOW - kept);
-    if (got < 0 && errno == EINTR) continue;
+    const int64_t got = file_read(in, buf + kept, WINDOW - kept);
     if (got < 0) return err_errno(err, errno, ERR_IO, "cannot read the staged .onnx");
     const size_t have = kept + (size_t)got;
     for (uint32_t i = 0; i < w->n; i++)
@@ -160,14 +159,14 @@ static int rewrite(struct rewriting *w, int in, int out, uint8_t *buf, struct er
     memmove(buf, buf + have - kept, kept);
   }
   if (w->written % PLAN_UNIT_BYTES) digest_end(w->unit, w->digests[w->written / PLAN_UNIT_BYTES]);
-  return fs_ops->fsync(out) ? err_errno(err, errno, ERR_IO, "cannot sync '%s'", PASSAGE_NAME) : 0;
+  return file_sync(out) ? err_errno(err, errno, ERR_IO, "cannot sync '%s'", PASSAGE_NAME) : 0;
 }
 
 static int write_passage(struct seal_intent *s, const struct staging *st,
                          const struct seal_move *onnx, struct entry *entries, uint32_t n,
                          struct err *err) {
-  const int in = again_openat(st->folder, onnx->name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-  if (in < 0)
+  struct file in = file_open(st->folder, onnx->name, FILE_NO_LINK);
+  if (!file_is_open(in))
     return err_errno(err, errno, ERR_IO, "cannot open the staged '%s'", quote_str(onnx->name).s);
   struct arena scratch = {0};
   struct rewriting w = {.entries = entries, .n = n, .unit = digest_new()};
@@ -175,21 +174,20 @@ static int write_passage(struct seal_intent *s, const struct staging *st,
   for (uint32_t i = 0; i < n; i++)
     if (entries[i].n > w.longest) w.longest = entries[i].n;
   w.digests = arena_alloc(&s->arena, onnx->n_units * DIGEST_BYTES + 1);
-  struct stat at;
-  const int out =
-      file_descriptor(fs_make_own(folder_of_descriptor(st->folder), PASSAGE_NAME, 0, err));
-  int rc = out < 0 ? -1 : rewrite(&w, in, out, buf, err);
-  if (rc == 0 && fstat(out, &at))
+  struct entry_facts at;
+  struct file out = fs_make_own(st->folder, PASSAGE_NAME, 0, err);
+  int rc = !file_is_open(out) ? -1 : rewrite(&w, in, out, buf, err);
+  if (rc == 0 && file_look(out, &at))
     rc = err_errno(err, errno, ERR_IO, "cannot examine '%s'", PASSAGE_NAME);
-  close(in);
-  if (out >= 0) close(out);
+  file_close(&in);
+  file_close(&out);
   digest_free(w.unit);
   arena_free(&scratch);
   if (rc) return -1;
   s->passage = (struct seal_move){.name = PASSAGE_NAME,
                                   .role = SEAL_ONNX,
                                   .size = w.written,
-                                  .inode = (uint64_t)at.st_ino,
+                                  .inode = (uint64_t)at.number,
                                   .units = (const uint8_t(*)[DIGEST_BYTES])w.digests,
                                   .n_units = onnx->n_units};
   return 0;
@@ -223,34 +221,33 @@ static int cannot_link(const struct seal_move *m, struct err *err) {
                    quote_str(m->via).s);
 }
 
-static int copy_bytes(int in, int out, struct err *err) {
+static int copy_bytes(struct file in, struct file out, struct err *err) {
   struct arena scratch = {0};
   uint8_t *buf = arena_alloc(&scratch, WINDOW);
   int rc = 0;
-  for (ssize_t got = 1; got != 0 && rc == 0;) {
-    got = read(in, buf, WINDOW);
-    if (got < 0 && errno == EINTR) continue;
+  for (int64_t got = 1; got != 0 && rc == 0;) {
+    got = file_read(in, buf, WINDOW);
     rc = got < 0 ? err_errno(err, errno, ERR_IO, "cannot read the staged data")
-                 : fs_write_all(file_of_descriptor(out), buf, (size_t)got, COPY_NAME, err);
+                 : fs_write_all(out, buf, (size_t)got, COPY_NAME, err);
   }
-  if (rc == 0 && fs_ops->fsync(out)) rc = err_errno(err, errno, ERR_IO, "cannot sync the data");
+  if (rc == 0 && file_sync(out)) rc = err_errno(err, errno, ERR_IO, "cannot sync the data");
   arena_free(&scratch);
   return rc;
 }
 
 static int copy_under(const struct staging *st, const struct seal_move *m, struct err *err) {
-  const int in = again_openat(st->folder, m->name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-  struct stat at;
-  if (in < 0 || fstat(in, &at)) {
+  struct file in = file_open(st->folder, m->name, FILE_NO_LINK);
+  struct entry_facts at;
+  if (!file_is_open(in) || file_look(in, &at)) {
     const int rc = cannot_link(m, err);
-    if (in >= 0) close(in);
+    file_close(&in);
     return rc;
   }
-  const int out = file_descriptor(fs_make_own(folder_of_descriptor(st->folder), COPY_NAME, 0, err));
-  int rc = out < 0 ? -1 : copy_bytes(in, out, err);
-  close(in);
-  if (out >= 0) close(out);
-  if (rc == 0 && (fs_ops->fchmodat(st->folder, COPY_NAME, at.st_mode & 0777) ||
+  struct file out = fs_make_own(st->folder, COPY_NAME, 0, err);
+  int rc = !file_is_open(out) ? -1 : copy_bytes(in, out, err);
+  file_close(&in);
+  file_close(&out);
+  if (rc == 0 && (entry_set_mode(st->folder, COPY_NAME, at.mode & 0777) ||
                   seal_rename_new(st->folder, COPY_NAME, st->dest, m->via)))
     rc = cannot_link(m, err);
   return rc;
@@ -258,7 +255,7 @@ static int copy_under(const struct staging *st, const struct seal_move *m, struc
 
 // The new data under its other name.
 static int enter(const struct staging *st, const struct seal_move *m, struct err *err) {
-  if (fs_ops->linkat(st->folder, m->name, st->dest, m->via) == 0) return 0;
+  if (entry_link(st->folder, m->name, st->dest, m->via) == 0) return 0;
   if (errno == EEXIST && seal_is_there(st, m, m->via)) return 0;
   const bool none = errno == EPERM || errno == ENOSYS || errno == EOPNOTSUPP || errno == EMLINK ||
                     errno == EINVAL;
@@ -275,19 +272,19 @@ int passage_enter(const struct seal_intent *s, const struct staging *st, struct 
   }
   for (uint32_t i = 0; i < s->n_moves; i++)
     if (s->moves[i].via && enter(st, &s->moves[i], err)) return -1;
-  if (fs_sync_folder(folder_of_descriptor(st->dest), st->dest_path, err)) return -1;
-  if (fs_ops->renameat2(st->folder, s->passage.name, st->dest, onnx->name, 0) && errno != ENOENT)
+  if (fs_sync_folder(st->dest, st->dest_path, err)) return -1;
+  if (entry_rename(st->folder, s->passage.name, st->dest, onnx->name) && errno != ENOENT)
     return err_errno(err, errno, ERR_IO, "cannot move '%s' into place in '%s'",
                      quote_str(onnx->name).s, quote_str(st->dest_path).s);
-  return fs_sync_folder(folder_of_descriptor(st->dest), st->dest_path, err);
+  return fs_sync_folder(st->dest, st->dest_path, err);
 }
 
 int passage_leave(const struct seal_intent *s, const struct staging *st, struct err *err) {
   for (uint32_t i = 0; i < s->n_moves; i++) {
     const struct seal_move *m = &s->moves[i];
-    if (!m->via || fs_ops->unlinkat(st->dest, m->via, 0) == 0 || errno == ENOENT) continue;
+    if (!m->via || file_remove(st->dest, m->via) == 0 || errno == ENOENT) continue;
     return err_errno(err, errno, ERR_IO, "cannot remove '%s' in '%s'", quote_str(m->via).s,
                      quote_str(st->dest_path).s);
   }
-  return s->passage.name ? fs_sync_folder(folder_of_descriptor(st->dest), st->dest_path, err) : 0;
+  return s->passage.name ? fs_sync_folder(st->dest, st->dest_path, err) : 0;
 }

@@ -44,7 +44,7 @@ static int place_role(const struct staging *st, const struct seal_intent *s, enu
     if (m->role == role && (m->via != NULL) == via && seal_place(st, m, may_replace(s, m), err))
       return -1;
   }
-  return fs_sync_folder(folder_of_descriptor(st->dest), st->dest_path, err);
+  return fs_sync_folder(st->dest, st->dest_path, err);
 }
 
 // ---- what the old model leaves ----
@@ -54,16 +54,16 @@ enum { KEPT_NAMED = 3 }; // of many, these by name
 static void note_kept(const struct staging *st, struct seal_kept_files *kept, const char *name,
                       const char *who) {
   const size_t n = strlen(kept->names);
-  struct stat at = {0};
+  struct entry_facts at = {0};
   if (kept->n++ >= KEPT_NAMED) return;
-  (void)fstatat(st->dest, name, &at, AT_SYMLINK_NOFOLLOW);
+  (void)entry_look(st->dest, name, FILE_NO_LINK, &at);
   snprintf(kept->names + n, sizeof kept->names - n, "%s'%s' (%s)", n ? ", " : "", quote_str(name).s,
-           quote_bytes((uint64_t)at.st_size).s);
+           quote_bytes(at.size).s);
   if (n == 0) snprintf(kept->who, sizeof kept->who, "%s", who);
 }
 
 static int unlink_in_dest(const struct staging *st, const char *name, struct err *err) {
-  if (fs_ops->unlinkat(st->dest, name, 0) == 0 || errno == ENOENT) return 0;
+  if (file_remove(st->dest, name) == 0 || errno == ENOENT) return 0;
   return err_errno(err, errno, ERR_IO, "cannot remove the old '%s' in '%s'", quote_str(name).s,
                    quote_str(st->dest_path).s);
 }
@@ -75,7 +75,7 @@ static int drop_old_sidecar(const struct staging *st, const struct seal_old *old
                                        [NAME_SCAN_UNKNOWN] = SEAL_KEPT_UNKNOWN};
   char who[256];
   if (!staging_has(st->dest, old->name)) return 0;
-  const enum name_scan found = name_scan_folder(st->dest, old->name, onnx, who);
+  const enum name_scan found = name_scan_folder(folder_descriptor(st->dest), old->name, onnx, who);
   if (found == NAME_SCAN_FREE && old->listed) return unlink_in_dest(st, old->name, err);
   note_kept(st,
             &report->kept[found == NAME_SCAN_FREE && old->unsure ? SEAL_KEPT_UNSURE : why[found]],
@@ -108,9 +108,7 @@ static int finish(const struct staging *st, const struct seal_intent *s, struct 
     if (drop_old_sidecar(st, &s->old[i], seal_intent_onnx(s), report, err)) return -1;
   for (uint32_t i = 0; i < s->n_stale; i++)
     if (unlink_in_dest(st, s->stale[i], err)) return -1;
-  return s->n_old + s->n_stale > 0
-             ? fs_sync_folder(folder_of_descriptor(st->dest), st->dest_path, err)
-             : 0;
+  return s->n_old + s->n_stale > 0 ? fs_sync_folder(st->dest, st->dest_path, err) : 0;
 }
 
 // All is in place: a folder that cannot be removed is told of, and is no failure.
@@ -135,14 +133,14 @@ int seal_finish(struct staging *st, struct seal_report *report, struct err *err)
 
 static int add_move(struct seal_intent *s, const struct staging *st, const char *name,
                     enum seal_role role, struct err *err) {
-  struct stat at;
-  if (fstatat(st->folder, name, &at, AT_SYMLINK_NOFOLLOW))
+  struct entry_facts at;
+  if (entry_look(st->folder, name, FILE_NO_LINK, &at))
     return err_errno(err, errno, ERR_IO, "cannot examine '%s' in '%s'", quote_str(name).s,
                      quote_str(st->name).s);
   struct seal_move *m = &s->moves[s->n_moves++];
   *m = (struct seal_move){.name = arena_string(&s->arena, span_str(name)), .role = role};
-  m->size = (uint64_t)at.st_size;
-  m->inode = (uint64_t)at.st_ino;
+  m->size = at.size;
+  m->inode = (uint64_t)at.number;
   return 0;
 }
 
@@ -171,8 +169,7 @@ static int add_outputs(struct seal_intent *s, const struct staging *st, const st
     if (m->role == SEAL_DATA && !m->kept && staging_has(st->dest, m->name) &&
         take_name(s, st, m, p->outputs[p->n_outputs - 1].name, err))
       return -1;
-    const int fd = staging_output_fd(st, i);
-    if (fs_ops->fsync(fd))
+    if (file_sync(staging_output_fd(st, i)))
       return err_errno(err, errno, ERR_IO, "cannot sync '%s'", quote_str(m->name).s);
   }
   return 0;
@@ -189,7 +186,7 @@ static int add_companions(struct seal_intent *s, const struct staging *st, const
   if (!o->manifest) return 0;
   const struct span text = span_of(o->manifest, o->manifest_bytes);
   const struct manifest_names beside = manifest_names(onnx);
-  if (fs_put_file(folder_of_descriptor(st->folder), beside.manifest, text, err) ||
+  if (fs_put_file(st->folder, beside.manifest, text, err) ||
       add_move(s, st, beside.manifest, SEAL_COMPANION, err))
     return -1;
   struct seal_move *m = &s->moves[s->n_moves - 1];
@@ -206,16 +203,16 @@ static int add_companions(struct seal_intent *s, const struct staging *st, const
 
 // What is staged gets the mode and, as far as we may give it, the owner of the model that it replaces.
 // An owner first: that takes bits of the mode away.
-static int give_mode(const struct seal_intent *s, const struct staging *st, const struct stat *old,
-                     struct err *err) {
+static int give_mode(const struct seal_intent *s, const struct staging *st,
+                     const struct entry_facts *old, struct err *err) {
   for (uint32_t i = 0; i <= s->n_moves; i++) {
     const char *name = i < s->n_moves ? s->moves[i].name : s->passage.name;
-    struct stat is;
-    if (!name || fstatat(st->folder, name, &is, AT_SYMLINK_NOFOLLOW)) continue;
-    if ((is.st_uid != old->st_uid || is.st_gid != old->st_gid) &&
-        fs_ops->fchownat(st->folder, name, old->st_uid, old->st_gid))
-      (void)fs_ops->fchownat(st->folder, name, (uid_t)-1, old->st_gid);
-    if (fs_ops->fchmodat(st->folder, name, old->st_mode & 07777))
+    struct entry_facts is;
+    if (!name || entry_look(st->folder, name, FILE_NO_LINK, &is)) continue;
+    if ((is.owner != old->owner || is.group != old->group) &&
+        entry_set_owner(st->folder, name, old->owner, old->group))
+      (void)entry_set_owner(st->folder, name, NOBODY, old->group);
+    if (entry_set_mode(st->folder, name, old->mode))
       return err_errno(err, errno, ERR_IO, "cannot give '%s' the mode of the model it replaces",
                        quote_str(name).s);
   }
@@ -229,9 +226,9 @@ static int prepare(struct seal_intent *s, struct staging *st, const struct plan 
   memcpy(s->plan_id, p->id, DIGEST_BYTES);
   s->moves = arena_alloc(&s->arena, (p->n_outputs + 2) * sizeof *s->moves);
   if (staging_lock_exclusive(st, err)) return -1;
-  struct stat at;
-  const bool there = fstatat(st->dest, onnx, &at, AT_SYMLINK_NOFOLLOW) == 0;
-  if (there && S_ISDIR(at.st_mode))
+  struct entry_facts at;
+  const bool there = entry_look(st->dest, onnx, FILE_NO_LINK, &at) == 0;
+  if (there && at.kind == ENTRY_FOLDER)
     return err_set(err, ERR_USAGE, "'%s' in '%s' is a folder", quote_str(onnx).s,
                    quote_str(st->dest_path).s);
   if (there && !o->replace) {
@@ -240,7 +237,7 @@ static int prepare(struct seal_intent *s, struct staging *st, const struct plan 
   }
   if (add_outputs(s, st, p, err) || add_companions(s, st, onnx, o, err)) return -1;
   if (passage_write(s, st, err)) return -1;
-  if (there && S_ISREG(at.st_mode) && give_mode(s, st, &at, err)) return -1;
+  if (there && at.kind == ENTRY_FILE && give_mode(s, st, &at, err)) return -1;
   if (o->replace && seal_old_find(s, st, p, err)) return -1;
   return seal_intent_write(s, st->folder, err);
 }
@@ -248,7 +245,7 @@ static int prepare(struct seal_intent *s, struct staging *st, const struct plan 
 int seal_run(struct staging *st, const struct plan *p, const struct seal_options *options,
              struct seal_report *report, struct err *err) {
   memset(report, 0, sizeof *report);
-  if (st->folder < 0) return 0;
+  if (!folder_is_open(st->folder)) return 0;
   assert(staging_done_count(st) == st->n_units);
   struct seal_refers own = {0};
   struct seal_intent s = {.refers = options->refers ? options->refers : &own};

@@ -54,8 +54,8 @@ struct seal_report {
 // May a data file of the model `onnx` in `dest` (whose path is `folder`) be replaced together with it? It is a plain file, the
 // model refers to it (or its manifest lists it, under a name that such files have), and no other model in the folder names it.
 // `refers`: of that model.
-bool seal_may_replace(struct seal_refers *refers, int dest, const char *folder, const char *onnx,
-                      const char *name);
+bool seal_may_replace(struct seal_refers *refers, struct folder dest, const char *folder,
+                      const char *onnx, const char *name);
 // All units are done. Without `replace` an existing OUT is ERR_USAGE and nothing has been moved; a
 // data name that was taken since planning is ERR_RETRY. On success the staging folder is gone (or report->left says why not) and
 // *st closed (staging_close again is harmless); on failure it is open and complete. A null staging:

@@ -7,6 +7,7 @@
 // folder meanwhile. The rename of the .onnx must not make a damaged data file part of a model, so files that
 // have their final names are read too.
 #include "base/again.h"
+#include "platform/descriptor.h"
 #include "stream/seal/inside/seal_parts.h"
 #include "stream/seal/seal.h"
 #include "stream/seal/seal_intent.h"
@@ -27,37 +28,40 @@ static const struct seal_move *file_at(const struct seal_intent *s, uint32_t i) 
   return i < s->n_moves ? &s->moves[i] : &s->passage;
 }
 
-// Opens one of them; -1 with err.
-static int open_file(const struct staging *st, const struct seal_move *m, struct err *err) {
-  struct stat at;
-  int fd = again_openat(st->folder, m->name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
-  if (fd < 0 && errno == ENOENT)
-    fd = again_openat(st->dest, m->name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+// Opens one of them; none with err.
+static struct file open_file(const struct staging *st, const struct seal_move *m, struct err *err) {
+  struct entry_facts at;
+  struct file fd = file_open(st->folder, m->name, FILE_NO_LINK | FILE_NO_WAIT);
+  if (!file_is_open(fd) && errno == ENOENT)
+    fd = file_open(st->dest, m->name, FILE_NO_LINK | FILE_NO_WAIT);
   const bool right =
-      fd >= 0 && fstat(fd, &at) == 0 && S_ISREG(at.st_mode) && (uint64_t)at.st_size == m->size;
+      file_is_open(fd) && file_look(fd, &at) == 0 && at.kind == ENTRY_FILE && at.size == m->size;
   if (right) return fd;
-  if (fd < 0 && errno != ENOENT && errno != ELOOP && errno != ENXIO)
-    return err_errno(err, errno, ERR_IO, "'%s' cannot be examined", quote_str(m->name).s);
-  if (fd < 0)
-    err_set(err, ERR_INPUT, "'%s' is missing in both '%s' and '%s'", quote_str(m->name).s,
-            quote_str(st->name).s, quote_str(st->dest_path).s);
+  if (!file_is_open(fd) && errno != ENOENT && errno != ELOOP && errno != ENXIO) {
+    err_fill_errno(err, errno, ERR_IO, "'%s' cannot be examined", quote_str(m->name).s);
+    return NO_FILE;
+  }
+  if (!file_is_open(fd))
+    err_fill(err, ERR_INPUT, "'%s' is missing in both '%s' and '%s'", quote_str(m->name).s,
+             quote_str(st->name).s, quote_str(st->dest_path).s);
   else
-    err_set(err, ERR_INPUT,
-            "'%s' in '%s' is not the file of %lu bytes that the interrupted run wrote",
-            quote_str(m->name).s, quote_str(st->dest_path).s, m->size);
-  if (fd >= 0) close(fd);
-  return err_because(err, REASON_STAGED_OTHER);
+    err_fill(err, ERR_INPUT,
+             "'%s' in '%s' is not the file of %lu bytes that the interrupted run wrote",
+             quote_str(m->name).s, quote_str(st->dest_path).s, m->size);
+  file_close(&fd);
+  err_fill_reason(err, REASON_STAGED_OTHER);
+  return NO_FILE;
 }
 
 // The ranges of n files, in their order. Returns how many.
-static uint32_t list_ranges(const struct seal_intent *s, const int *fds, uint32_t n_files,
+static uint32_t list_ranges(const struct seal_intent *s, const struct file *fds, uint32_t n_files,
                             struct reread_known *rows) {
   uint32_t n = 0;
   for (uint32_t i = 0; i < n_files; i++) {
     const struct seal_move *m = file_at(s, i);
     for (uint32_t k = 0; k < m->n_units; k++) {
       const uint64_t off = k * PLAN_UNIT_BYTES;
-      rows[n++] = (struct reread_known){.fd = fds[i],
+      rows[n++] = (struct reread_known){.fd = file_descriptor(fds[i]),
                                         .off = off,
                                         .len = min_u64(PLAN_UNIT_BYTES, m->size - off),
                                         .sha256 = m->units[k]};
@@ -83,7 +87,7 @@ static int say_differs(const struct staging *st, const struct seal_intent *s, ui
   return 0;
 }
 
-static int compare(const struct staging *st, const struct seal_intent *s, const int *fds,
+static int compare(const struct staging *st, const struct seal_intent *s, const struct file *fds,
                    uint32_t n_files, struct arena *scratch, const struct reread_work *work,
                    struct err *err) {
   uint32_t n = 0;
@@ -103,13 +107,14 @@ int seal_check(const struct staging *st, const struct reread_work *work, struct 
   if (staging_name_is(st->name, NULL, &done) && done) return 0;
   if (staging_check_entries(st, err) || seal_intent_read(&s, st->folder, st->name, err)) return -1;
   const uint32_t n_files = count_files(&s, st);
-  int *fds = arena_alloc(&scratch, (n_files + 1) * sizeof *fds), bad = 0;
+  struct file *fds = arena_alloc(&scratch, (n_files + 1) * sizeof *fds);
+  int bad = 0;
   uint32_t n = 0;
   for (; !bad && n < n_files; n++)
-    if ((fds[n] = open_file(st, file_at(&s, n), err)) < 0) bad = -1;
+    if (!file_is_open(fds[n] = open_file(st, file_at(&s, n), err))) bad = -1;
   if (!bad) bad = compare(st, &s, fds, n_files, &scratch, work, err);
   for (uint32_t i = 0; i < n; i++)
-    if (fds[i] >= 0) close(fds[i]);
+    file_close(&fds[i]);
   arena_free(&scratch);
   seal_intent_free(&s);
   return bad;
@@ -132,14 +137,14 @@ static bool has_passed(const struct seal_intent *s, const struct staging *st) {
 // in place uses under another name of the same file.
 static bool can_be_placed(const struct staging *st, const struct seal_move *m) {
   struct err ignored = {0};
-  struct stat at, via;
-  const int fd = open_file(st, m, &ignored);
-  if (fd < 0) return false;
-  const bool in_use = m->via && fstat(fd, &at) == 0 &&
-                      fstatat(st->dest, m->via, &via, AT_SYMLINK_NOFOLLOW) == 0 &&
-                      at.st_ino == via.st_ino && at.st_dev == via.st_dev;
+  struct entry_facts at, via;
+  struct file fd = open_file(st, m, &ignored);
+  if (!file_is_open(fd)) return false;
+  const bool in_use = m->via && file_look(fd, &at) == 0 &&
+                      entry_look(st->dest, m->via, FILE_NO_LINK, &via) == 0 &&
+                      entry_is_same(&at, &via);
   const bool good = in_use || !staging_has(st->folder, m->name) || seal_same_bytes(fd, m);
-  close(fd);
+  file_close(&fd);
   return good;
 }
 
@@ -160,13 +165,13 @@ static bool can_be_completed(const struct seal_intent *s, const struct staging *
 // Removes data file m from its own name or from `via`, whichever it has now, if no model uses it by that name.
 // (A copy may replace a second name: passage.c.)
 static void take_back(const struct staging *st, const struct seal_move *m, const char *name) {
-  struct stat at;
+  struct entry_facts at;
   char who[256];
-  if (fstatat(st->dest, name, &at, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(at.st_mode)) return;
-  const bool ours = (uint64_t)at.st_ino == m->inode && (uint64_t)at.st_size == m->size;
+  if (entry_look(st->dest, name, FILE_NO_LINK, &at) != 0 || at.kind != ENTRY_FILE) return;
+  const bool ours = at.number == m->inode && at.size == m->size;
   if ((ours || (name == m->via && seal_is_there(st, m, name))) &&
-      name_scan_folder(st->dest, name, NULL, who) == NAME_SCAN_FREE)
-    fs_ops->unlinkat(st->dest, name, 0); // if it fails, an unused file remains
+      name_scan_folder(folder_descriptor(st->dest), name, NULL, who) == NAME_SCAN_FREE)
+    file_remove(st->dest, name); // if it fails, an unused file remains
 }
 
 static void take_all_back(const struct staging *st, const struct seal_intent *s) {

@@ -16,7 +16,6 @@
 #include "stream/seal/seal_intent.h"
 
 #include "json/json.h"
-#include "platform/descriptor.h"
 #include "stream/sys/fs.h"
 
 enum { SEAL_FORMAT = 1, SEAL_MAX_BYTES = 256 << 20 };
@@ -37,7 +36,7 @@ static void put_move(struct json_out *j, const struct seal_move *m) {
   json_end_object(j);
 }
 
-int seal_intent_write(const struct seal_intent *s, int folder, struct err *err) {
+int seal_intent_write(const struct seal_intent *s, struct folder folder, struct err *err) {
   struct json_out j = {0};
   json_object(&j);
   json_put_uint(&j, "weir_seal", SEAL_FORMAT);
@@ -72,8 +71,8 @@ int seal_intent_write(const struct seal_intent *s, int folder, struct err *err) 
   json_put_hex(&j, "check", check, DIGEST_BYTES);
   json_end_object(&j);
   json_newline(&j);
-  int bad = fs_put_file(folder_of_descriptor(folder), "seal.json", span_of(j.text, j.n), err);
-  if (!bad) bad = fs_sync_folder(folder_of_descriptor(folder), "staging folder", err);
+  int bad = fs_put_file(folder, "seal.json", span_of(j.text, j.n), err);
+  if (!bad) bad = fs_sync_folder(folder, "staging folder", err);
   json_done(&j);
   return bad;
 }
@@ -182,10 +181,11 @@ static bool is_whole(struct span text) {
   return memcmp(is, was, DIGEST_BYTES) == 0;
 }
 
-int seal_intent_read(struct seal_intent *s, int folder, const char *shown, struct err *err) {
+int seal_intent_read(struct seal_intent *s, struct folder folder, const char *shown,
+                     struct err *err) {
   memset(s, 0, sizeof *s);
   struct span text;
-  if (fs_read_own(folder_of_descriptor(folder), "seal.json", SEAL_MAX_BYTES, shown, &text, err)) {
+  if (fs_read_own(folder, "seal.json", SEAL_MAX_BYTES, shown, &text, err)) {
     if (err->kind != ERR_NONE) return -1;
     return err_set(err, ERR_INPUT, "'%s' has no seal.json", quote_str(shown).s);
   }

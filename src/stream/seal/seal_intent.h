@@ -45,9 +45,10 @@ struct seal_intent {
 };
 
 // Writes seal.json into the folder, durably, and syncs the folder.
-int seal_intent_write(const struct seal_intent *s, int folder, struct err *err);
+int seal_intent_write(const struct seal_intent *s, struct folder folder, struct err *err);
 // Reads it back. ERR_INPUT if it is not what was written; `shown` names the folder in messages.
-int seal_intent_read(struct seal_intent *s, int folder, const char *shown, struct err *err);
+int seal_intent_read(struct seal_intent *s, struct folder folder, const char *shown,
+                     struct err *err);
 void seal_intent_free(struct seal_intent *s);
 // The name of its .onnx.
 const char *seal_intent_onnx(const struct seal_intent *s);

@@ -37,11 +37,10 @@ struct looking {
 static bool read_plan(const struct staging *st, struct plan *p) {
   struct span json = {0}, literals = {0};
   struct err unreadable = {0};
-  bool good = fs_read_own(folder_of_descriptor(st->folder), "plan.json", PLAN_MAX_BYTES, st->name,
-                          &json, &unreadable) == 0 &&
-              fs_read_own(folder_of_descriptor(st->folder), "plan.bin", PLAN_MAX_BYTES, st->name,
-                          &literals, &unreadable) == 0 &&
-              plan_file_read(p, json, literals, &unreadable) == 0;
+  bool good =
+      fs_read_own(st->folder, "plan.json", PLAN_MAX_BYTES, st->name, &json, &unreadable) == 0 &&
+      fs_read_own(st->folder, "plan.bin", PLAN_MAX_BYTES, st->name, &literals, &unreadable) == 0 &&
+      plan_file_read(p, json, literals, &unreadable) == 0;
   if (json.at) fs_free(json);
   if (literals.at) fs_free(literals);
   if (!good) return false;
@@ -56,16 +55,15 @@ static bool read_plan(const struct staging *st, struct plan *p) {
 static bool may_be(const struct looking *l, const char *name, const struct plan_output *of,
                    uint64_t *size) {
   const bool own = strcmp(name, of->name) == 0;
-  struct stat at;
+  struct entry_facts at;
   char who[256];
   if (!own && !passage_is_name(l->p->id, of->name, name)) return false;
-  if (fstatat(l->st->dest, name, &at, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(at.st_mode))
-    return false;
-  *size = (uint64_t)at.st_size;
+  if (entry_look(l->st->dest, name, FILE_NO_LINK, &at) != 0 || at.kind != ENTRY_FILE) return false;
+  *size = at.size;
   if (*size != of->size && !(own && l->sealed)) return false;
   // The name of a passage goes with the model that has it, if that is about to be replaced.
   const char *replaced = own || !l->replacing ? NULL : l->p->outputs[l->p->n_outputs - 1].name;
-  return name_scan_folder(l->st->dest, name, replaced, who) != NAME_SCAN_NAMED;
+  return name_scan_folder(folder_descriptor(l->st->dest), name, replaced, who) != NAME_SCAN_NAMED;
 }
 
 static int look(void *ctx, const char *name) {
@@ -83,7 +81,7 @@ static bool look_at_all(struct looking *l) {
   struct err unreadable = {0};
   if (!read_plan(l->st, &p)) return false;
   l->p = &p;
-  const int rc = fs_list(folder_of_descriptor(l->st->dest), look, l, l->st->dest_path, &unreadable);
+  const int rc = fs_list(l->st->dest, look, l, l->st->dest_path, &unreadable);
   plan_free(&p);
   return rc >= 0;
 }
@@ -99,9 +97,9 @@ static int add(void *ctx, const char *name, uint64_t size) {
 }
 
 void seal_left_add(const struct staging *st, const char *name, struct seal_given_up *out) {
-  struct stat at;
-  if (fstatat(st->dest, name, &at, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(at.st_mode))
-    add(out, name, (uint64_t)at.st_size);
+  struct entry_facts at;
+  if (entry_look(st->dest, name, FILE_NO_LINK, &at) == 0 && at.kind == ENTRY_FILE)
+    add(out, name, at.size);
 }
 
 void seal_left_find(const struct staging *st, struct seal_given_up *out) {
@@ -119,11 +117,12 @@ static int look_at_old(const struct looking *l) {
   int stop = 0;
   if (seal_intent_read(&s, l->st->folder, l->st->name, &ignored)) return 0;
   for (uint32_t i = 0; i < s.n_old && !stop; i++) {
-    struct stat at;
+    struct entry_facts at;
     char who[256];
-    if (s.old[i].listed && fstatat(l->st->dest, s.old[i].name, &at, AT_SYMLINK_NOFOLLOW) == 0 &&
-        name_scan_folder(l->st->dest, s.old[i].name, NULL, who) != NAME_SCAN_NAMED)
-      stop = l->each(l->ctx, s.old[i].name, (uint64_t)at.st_size);
+    if (s.old[i].listed && entry_look(l->st->dest, s.old[i].name, FILE_NO_LINK, &at) == 0 &&
+        name_scan_folder(folder_descriptor(l->st->dest), s.old[i].name, NULL, who) !=
+            NAME_SCAN_NAMED)
+      stop = l->each(l->ctx, s.old[i].name, at.size);
   }
   seal_intent_free(&s);
   return stop;
@@ -131,18 +130,16 @@ static int look_at_old(const struct looking *l) {
 
 void seal_left_each(const char *dir, const char *staging,
                     int (*each)(void *ctx, const char *name, uint64_t bytes), void *ctx) {
-  struct staging st = {.dest = again_openat(AT_FDCWD, dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+  struct staging st = {.dest = folder_open(HERE, dir, 0)};
   struct looking l = {.st = &st, .each = each, .ctx = ctx};
   snprintf(st.name, sizeof st.name, "%s", staging);
   snprintf(st.dest_path, sizeof st.dest_path, "%s", dir);
-  st.folder = st.dest < 0
-                  ? -1
-                  : again_openat(st.dest, staging, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  if (st.folder >= 0) {
+  st.folder = !folder_is_open(st.dest) ? NO_FOLDER : folder_open(st.dest, staging, FILE_NO_LINK);
+  if (folder_is_open(st.folder)) {
     l.sealed = staging_has(st.folder, "seal.json");
     (void)look_at_all(&l);
     (void)look_at_old(&l);
-    close(st.folder);
+    folder_close(&st.folder);
   }
-  if (st.dest >= 0) close(st.dest);
+  folder_close(&st.dest);
 }

@@ -31,7 +31,7 @@
 
 struct finding {
   struct seal_intent *s;
-  int dest;
+  struct folder dest;
   const char *folder;
   const char *onnx;
   size_t cap;
@@ -45,9 +45,9 @@ static bool is_known(const struct seal_intent *s, const char *name) {
   return false;
 }
 
-static bool is_file(int dest, const char *name) {
-  struct stat at;
-  return fstatat(dest, name, &at, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(at.st_mode);
+static bool is_file(struct folder dest, const char *name) {
+  struct entry_facts at;
+  return entry_look(dest, name, FILE_NO_LINK, &at) == 0 && at.kind == ENTRY_FILE;
 }
 
 static void add_old(struct finding *f, const char *name, bool listed, bool unsure) {
@@ -71,7 +71,8 @@ static bool is_unread(struct finding *f) {
 
 static void add_if_named(struct finding *f, const char *name) {
   if (is_known(f->s, name) || !is_file(f->dest, name)) return;
-  if (name_scan_file(f->dest, f->onnx, name) == NAME_SCAN_NAMED) add_old(f, name, false, false);
+  if (name_scan_file(folder_descriptor(f->dest), f->onnx, name) == NAME_SCAN_NAMED)
+    add_old(f, name, false, false);
 }
 
 // "<onnx>.data", "<onnx>_data", "<onnx>.<8 hex>.data"; each with "_<number>" behind it.
@@ -94,7 +95,7 @@ static bool is_data_file(const struct finding *f, const char *name) {
          (is_conventional(f->onnx, name) || seal_refers_to(f->s->refers, f->folder, f->onnx, name));
 }
 
-static void add_stale(struct seal_intent *s, int dest, const char *name) {
+static void add_stale(struct seal_intent *s, struct folder dest, const char *name) {
   if (is_known(s, name) || !is_file(dest, name)) return;
   s->stale[s->n_stale++] = arena_string(&s->arena, span_str(name));
 }
@@ -117,7 +118,7 @@ static void ask_manifest(struct finding *f) {
   add_stale(f->s, f->dest, beside.tensors);
 }
 
-static bool is_listed(int dest, const char *onnx, const char *name) {
+static bool is_listed(struct folder dest, const char *onnx, const char *name) {
   const struct manifest_names beside = manifest_names(onnx);
   struct manifest m;
   struct err none = {0};
@@ -130,21 +131,21 @@ static bool is_listed(int dest, const char *onnx, const char *name) {
   return listed;
 }
 
-bool seal_may_replace(struct seal_refers *refers, int dest, const char *folder, const char *onnx,
-                      const char *name) {
+bool seal_may_replace(struct seal_refers *refers, struct folder dest, const char *folder,
+                      const char *onnx, const char *name) {
   char who[256];
   if (!is_file(dest, onnx) || !is_file(dest, name)) return false;
   if (!seal_refers_to(refers, folder, onnx, name) &&
       !(is_conventional(onnx, name) && is_listed(dest, onnx, name)))
     return false;
-  return name_scan_folder(dest, name, onnx, who) == NAME_SCAN_FREE;
+  return name_scan_folder(folder_descriptor(dest), name, onnx, who) == NAME_SCAN_FREE;
 }
 
 int seal_old_find(struct seal_intent *s, const struct staging *st, const struct plan *p,
                   struct err *err) {
   struct finding f = {
       .s = s, .dest = st->dest, .folder = st->dest_path, .onnx = seal_intent_onnx(s)};
-  const int dest = st->dest;
+  const struct folder dest = st->dest;
   if (!is_file(dest, f.onnx)) return 0;
   ask_manifest(&f);
   seal_refers_ask(s->refers, f.folder, f.onnx);
@@ -152,5 +153,5 @@ int seal_old_find(struct seal_intent *s, const struct staging *st, const struct 
     if (!strchr(s->refers->names[i], '/')) add_old(&f, s->refers->names[i], false, false);
   for (uint32_t i = 1; i < p->n_sources; i++)
     if (!strchr(p->sources[i].name, '/')) add_if_named(&f, p->sources[i].name);
-  return fs_list(folder_of_descriptor(dest), add_conventional, &f, "output folder", err);
+  return fs_list(dest, add_conventional, &f, "output folder", err);
 }

@@ -5,6 +5,7 @@
 
 #include "base/again.h"
 #include "plan/plan.h"
+#include "platform/descriptor.h"
 #include "stream/staging/staging_folder.h"
 #include "stream/sys/fs.h"
 #include "stream/sys/reread.h"
@@ -17,12 +18,12 @@
 
 // ---- is it ours? ----
 
-bool seal_same_bytes(int fd, const struct seal_move *m) {
+bool seal_same_bytes(struct file fd, const struct seal_move *m) {
   struct arena scratch = {0};
   struct reread_known *rows = arena_alloc(&scratch, m->n_units * sizeof *rows + 1);
   for (uint32_t i = 0; i < m->n_units; i++) {
     const uint64_t off = i * PLAN_UNIT_BYTES;
-    rows[i] = (struct reread_known){.fd = fd,
+    rows[i] = (struct reread_known){.fd = file_descriptor(fd),
                                     .off = off,
                                     .len = min_u64(PLAN_UNIT_BYTES, m->size - off),
                                     .sha256 = m->units[i]};
@@ -35,13 +36,12 @@ bool seal_same_bytes(int fd, const struct seal_move *m) {
 }
 
 bool seal_is_there(const struct staging *st, const struct seal_move *m, const char *name) {
-  struct stat at;
-  const int fd = again_openat(st->dest, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
-  if (fd < 0) return false;
-  bool ours = fstat(fd, &at) == 0 && S_ISREG(at.st_mode) && (uint64_t)at.st_size == m->size;
-  if (ours && (uint64_t)at.st_ino != m->inode)
-    ours = seal_same_bytes(fd, m) && fs_ops->fsync(fd) == 0;
-  close(fd);
+  struct entry_facts at;
+  struct file fd = file_open(st->dest, name, FILE_NO_LINK | FILE_NO_WAIT);
+  if (!file_is_open(fd)) return false;
+  bool ours = file_look(fd, &at) == 0 && at.kind == ENTRY_FILE && at.size == m->size;
+  if (ours && at.number != m->inode) ours = seal_same_bytes(fd, m) && file_sync(fd) == 0;
+  file_close(&fd);
   return ours;
 }
 
@@ -63,30 +63,32 @@ static int cannot_place(const struct staging *st, const struct seal_move *m, int
 
 // Where the file system has no rename that replaces nothing: a second name, then the first one
 // goes. Without hard links either, what is left is to look first.
-static int rename_by_link(int from_dir, const char *from, int to_dir, const char *to) {
-  if (fs_ops->linkat(from_dir, from, to_dir, to) == 0) return fs_ops->unlinkat(from_dir, from, 0);
+static int rename_by_link(struct folder from_dir, const char *from, struct folder to_dir,
+                          const char *to) {
+  if (entry_link(from_dir, from, to_dir, to) == 0) return file_remove(from_dir, from);
   if (errno == EEXIST || errno == ENOENT) return -1;
   if (staging_has(to_dir, to)) {
     errno = EEXIST;
     return -1;
   }
-  return fs_ops->renameat2(from_dir, from, to_dir, to, 0);
+  return entry_rename(from_dir, from, to_dir, to);
 }
 
-int seal_rename_new(int from_dir, const char *from, int to_dir, const char *to) {
-  if (fs_ops->renameat2(from_dir, from, to_dir, to, RENAME_NOREPLACE) == 0) return 0;
+int seal_rename_new(struct folder from_dir, const char *from, struct folder to_dir,
+                    const char *to) {
+  if (entry_rename_new(from_dir, from, to_dir, to) == 0) return 0;
   if (errno != EINVAL && errno != ENOSYS) return -1;
   return rename_by_link(from_dir, from, to_dir, to);
 }
 
 static int drop_staged(const struct staging *st, const struct seal_move *m, struct err *err) {
-  if (fs_ops->unlinkat(st->folder, m->name, 0) == 0 || errno == ENOENT) return 0;
+  if (file_remove(st->folder, m->name) == 0 || errno == ENOENT) return 0;
   return err_errno(err, errno, ERR_IO, "cannot remove the staged '%s'", quote_str(m->name).s);
 }
 
 int seal_place(const struct staging *st, const struct seal_move *m, bool over, struct err *err) {
   if (m->kept && seal_is_there(st, m, m->name)) return drop_staged(st, m, err);
-  const int rc = over ? fs_ops->renameat2(st->folder, m->name, st->dest, m->name, 0)
+  const int rc = over ? entry_rename(st->folder, m->name, st->dest, m->name)
                       : seal_rename_new(st->folder, m->name, st->dest, m->name);
   if (rc == 0) return 0;
   const int why = errno;

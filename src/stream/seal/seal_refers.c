@@ -39,15 +39,15 @@ static void load_names(struct seal_refers *r, const char *path) {
   sources_close(sources);
 }
 
-static bool is_as_asked(const struct seal_refers *r, const struct stat *at) {
+static bool is_as_asked(const struct seal_refers *r, const struct entry_facts *at) {
   return fingerprint_same(r->print, fingerprint_of(at));
 }
 
 void seal_refers_ask(struct seal_refers *r, const char *folder, const char *onnx) {
   struct arena scratch = {0};
-  struct stat at;
+  struct entry_facts at;
   const char *path = arena_printf(&scratch, "%s/%s", *folder ? folder : ".", onnx);
-  const bool there = lstat(path, &at) == 0 && S_ISREG(at.st_mode);
+  const bool there = entry_look(HERE, path, FILE_NO_LINK, &at) == 0 && at.kind == ENTRY_FILE;
   if (!there) {
     seal_refers_done(r);
   } else if (!is_as_asked(r, &at)) {

@@ -11,7 +11,6 @@
 #include "stream/staging/artifact.h"
 
 #include "base/again.h"
-#include "platform/descriptor.h"
 #include "stream/staging/inside/staging_header.h"
 #include "stream/staging/staging_folder.h"
 #include "stream/sys/fs.h"
@@ -78,7 +77,7 @@ static bool answers(struct span text, const uint8_t id[DIGEST_BYTES]) {
 
 struct finding {
   struct artifact *a;
-  int folder; // the one that is listed
+  struct folder folder; // the one that is listed
 };
 
 // Takes the file if it is the answer: 1, so that the listing ends.
@@ -89,8 +88,7 @@ static int take_file(void *ctx, const char *name) {
   struct err ignored = {0}; // what cannot be read is not there: the stage runs again
   struct span text;
   if (!hex_decode(span_str(name), named, sizeof named) ||
-      fs_read_own(folder_of_descriptor(f->folder), name, ARTIFACT_BYTES_MAX, "artifacts", &text,
-                  &ignored))
+      fs_read_own(f->folder, name, ARTIFACT_BYTES_MAX, "artifacts", &text, &ignored))
     return 0;
   digest_of(text.at, text.n, is);
   if (memcmp(named, is, sizeof is) != 0 || !answers(text, a->id)) {
@@ -103,11 +101,11 @@ static int take_file(void *ctx, const char *name) {
 }
 
 // Looks in a folder of artifacts whose header lies in `folder`.
-static int look_in(struct artifact *a, const struct artifact_request *q, int folder, int artifacts,
-                   struct err *err) {
+static int look_in(struct artifact *a, const struct artifact_request *q, struct folder folder,
+                   struct folder artifacts, struct err *err) {
   struct finding f = {.a = a, .folder = artifacts};
   struct staging_header h;
-  if (fs_list(folder_of_descriptor(artifacts), take_file, &f, "artifacts", err) < 0) return -1;
+  if (fs_list(artifacts, take_file, &f, "artifacts", err) < 0) return -1;
   if (!a->text.at) return 0;
   struct err changed = {0};
   int bad = staging_header_read(folder, q->version, &h, err);
@@ -128,7 +126,7 @@ static int look_in(struct artifact *a, const struct artifact_request *q, int fol
 struct search {
   struct artifact *a;
   const struct artifact_request *q;
-  int dest;
+  struct folder dest;
   struct err *err;
 };
 
@@ -138,24 +136,23 @@ static int search_entry(void *ctx, const char *name) {
   bool done;
   if (strlen(name) >= STAGING_NAME_MAX || !staging_name_is(name, s->q->onnx_name, &done) || done)
     return 0;
-  const int folder = again_openat(s->dest, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  if (folder < 0) return 0;
-  const int artifacts =
-      again_openat(folder, "artifacts", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  struct folder folder = folder_open(s->dest, name, FILE_NO_LINK);
+  if (!folder_is_open(folder)) return 0;
+  struct folder artifacts = folder_open(folder, "artifacts", FILE_NO_LINK);
   int rc = 0;
-  if (artifacts >= 0) {
+  if (folder_is_open(artifacts)) {
     rc = look_in(s->a, s->q, folder, artifacts, s->err);
-    close(artifacts);
+    folder_close(&artifacts);
   }
-  close(folder);
+  folder_close(&folder);
   return rc ? rc : s->a->text.at != NULL;
 }
 
 static int search_plans(struct artifact *a, const struct artifact_request *q, struct err *err) {
   struct search s = {.a = a, .q = q, .err = err};
   if (staging_open_dest(q->dest_folder, &s.dest, err)) return -1;
-  const int rc = fs_list(folder_of_descriptor(s.dest), search_entry, &s, q->dest_folder, err);
-  close(s.dest);
+  const int rc = fs_list(s.dest, search_entry, &s, q->dest_folder, err);
+  folder_close(&s.dest);
   return rc < 0 ? -1 : 0;
 }
 
@@ -178,7 +175,7 @@ static int open_own(struct artifact *a, const struct artifact_request *q, enum s
 }
 
 void artifact_open_null(struct artifact *a, const struct artifact_request *q) {
-  *a = (struct artifact){.at = {.folder = -1, .dest = -1, .lock = -1, .unnamed_in = -1}};
+  *a = (struct artifact){.text = {0}};
   artifact_request_id(q, a->id);
 }
 
@@ -241,32 +238,31 @@ int artifact_put(struct artifact *a, struct span text, struct err *err) {
   memcpy(copy, text.at, text.n);
   a->text = span_of(copy, text.n);
   digest_of(text.at, text.n, a->sha256);
-  if (a->at.folder < 0) return 0;
-  if (fs_put_file(folder_of_descriptor(a->at.folder), digest_hex(a->sha256).s, text, err))
-    return -1;
-  return fs_sync_folder(folder_of_descriptor(a->at.folder), a->at.name, err);
+  if (!folder_is_open(a->at.folder)) return 0;
+  if (fs_put_file(a->at.folder, digest_hex(a->sha256).s, text, err)) return -1;
+  return fs_sync_folder(a->at.folder, a->at.name, err);
 }
 
 int artifact_move(struct artifact *a, const struct staging *st, struct err *err) {
   const struct digest_hex hex = digest_hex(a->sha256);
-  if (st->folder < 0) return 0;
-  if (fs_ops->mkdirat(st->folder, "artifacts", 0777) && errno != EEXIST)
+  if (!folder_is_open(st->folder)) return 0;
+  if (folder_make(st->folder, "artifacts", 0777) && errno != EEXIST)
     return err_errno(err, errno, ERR_IO, "cannot make 'artifacts' in '%s'", quote_str(st->name).s);
-  const int to = fs_ops->openat(st->folder, "artifacts", O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-  if (to < 0)
+  struct folder to = folder_open(st->folder, "artifacts", FILE_NO_LINK);
+  if (!folder_is_open(to))
     return err_errno(err, errno, ERR_IO, "cannot open 'artifacts' in '%s'", quote_str(st->name).s);
   int bad = 0;
-  if (!staging_has(to, hex.s)) bad = fs_put_file(folder_of_descriptor(to), hex.s, a->text, err);
-  if (!bad) bad = fs_sync_folder(folder_of_descriptor(to), "artifacts", err);
-  close(to);
-  if (!bad) bad = fs_sync_folder(folder_of_descriptor(st->folder), st->name, err);
+  if (!staging_has(to, hex.s)) bad = fs_put_file(to, hex.s, a->text, err);
+  if (!bad) bad = fs_sync_folder(to, "artifacts", err);
+  folder_close(&to);
+  if (!bad) bad = fs_sync_folder(st->folder, st->name, err);
   return bad;
 }
 
 void artifact_end(struct artifact *a, bool keep) {
   struct err ignored = {0}; // a folder that stays is listed by clean
-  if (a->at.folder >= 0 && !keep) staging_remove(&a->at, &ignored);
-  if (a->at.folder >= 0) staging_close(&a->at);
+  if (folder_is_open(a->at.folder) && !keep) staging_remove(&a->at, &ignored);
+  if (folder_is_open(a->at.folder)) staging_close(&a->at);
   if (a->text.at) fs_free(a->text);
-  *a = (struct artifact){.at = {.folder = -1, .dest = -1, .lock = -1, .unnamed_in = -1}};
+  *a = (struct artifact){.text = {0}};
 }

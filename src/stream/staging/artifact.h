@@ -35,7 +35,7 @@ void artifact_begin(struct json_out *j, const struct artifact_request *q,
 
 // A stage and where its answer lies.
 struct artifact {
-  struct staging at; // its folder; at.folder is -1 where there is none
+  struct staging at; // its folder; at.folder is none where there is none
   uint8_t id[DIGEST_BYTES], sha256[DIGEST_BYTES];
   struct span text; // the whole file; at NULL: not made yet. Freed by artifact_end.
 };

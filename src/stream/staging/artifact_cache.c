@@ -1,7 +1,6 @@
 #include "stream/staging/artifact_cache.h"
 
 #include "base/again.h"
-#include "platform/descriptor.h"
 #include "stream/sys/file_lookup.h"
 #include "stream/sys/fs.h"
 
@@ -17,18 +16,18 @@ static void name_of(char name[NAME_BYTES], const uint8_t sha256[DIGEST_BYTES]) {
   snprintf(name, NAME_BYTES, "%s.jsonl", digest_hex(sha256).s);
 }
 
-static int open_folder(const char *folder, enum err_kind kind, struct err *err) {
-  const int dir = again_openat(AT_FDCWD, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (dir < 0)
+static struct folder open_folder(const char *folder, enum err_kind kind, struct err *err) {
+  struct folder dir = folder_open(HERE, folder, 0);
+  if (!folder_is_open(dir))
     err_errno(err, errno, kind, "the folder '%s' cannot be opened", quote_path(folder).s);
   return dir;
 }
 
 int artifact_cache_make(const char *folder, struct err *err) {
-  if (fs_ops->mkdirat(AT_FDCWD, folder, 0777) && errno != EEXIST)
+  if (folder_make(HERE, folder, 0777) && errno != EEXIST)
     return err_errno(err, errno, errno == ENOENT ? ERR_USAGE : ERR_IO,
                      "the folder '%s' of --artifacts cannot be created", quote_path(folder).s);
-  if (faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS))
+  if (entry_may(HERE, folder, MAY_WRITE | MAY_ENTER))
     return err_errno(err, errno, ERR_IO, "files cannot be created in the folder '%s'",
                      quote_path(folder).s);
   return 0;
@@ -46,14 +45,13 @@ static bool is_there(const char *folder, const char *name, const struct artifact
 // Others may be putting the same one there: one after the other, where the file system has locks.
 int artifact_cache_put(const char *folder, const struct artifact *a, struct err *err) {
   char name[NAME_BYTES];
-  const int dir = open_folder(folder, ERR_IO, err);
-  if (dir < 0) return -1;
-  (void)fs_ops->flock(dir, LOCK_EX);
+  struct folder dir = open_folder(folder, ERR_IO, err);
+  if (!folder_is_open(dir)) return -1;
+  (void)folder_lock(dir, LOCK_ALONE);
   name_of(name, a->sha256);
-  int rc =
-      is_there(folder, name, a) ? 0 : fs_put_file(folder_of_descriptor(dir), name, a->text, err);
-  if (rc == 0) rc = fs_sync_folder(folder_of_descriptor(dir), folder, err);
-  close(dir);
+  int rc = is_there(folder, name, a) ? 0 : fs_put_file(dir, name, a->text, err);
+  if (rc == 0) rc = fs_sync_folder(dir, folder, err);
+  folder_close(&dir);
   return rc;
 }
 
@@ -66,12 +64,12 @@ static int take(const char *folder, const uint8_t sha256[DIGEST_BYTES], struct s
                 struct span *text, struct err *err) {
   char name[NAME_BYTES];
   uint8_t is[DIGEST_BYTES];
-  const int dir = open_folder(folder, ERR_INPUT, err);
+  struct folder dir = open_folder(folder, ERR_INPUT, err);
   *text = (struct span){0};
-  if (dir < 0) return -1;
+  if (!folder_is_open(dir)) return -1;
   name_of(name, sha256);
-  const int bad = fs_read_file(folder_of_descriptor(dir), name, ARTIFACT_BYTES_MAX, text, err);
-  close(dir);
+  const int bad = fs_read_file(dir, name, ARTIFACT_BYTES_MAX, text, err);
+  folder_close(&dir);
   if (bad) return err->kind == ERR_NONE ? 0 : -1;
   digest_of(text->at, text->n, is);
   const bool damaged = memcmp(is, sha256, sizeof is) != 0;

@@ -15,7 +15,6 @@
 #include "stream/staging/inside/records.h"
 
 #include "json/json.h"
-#include "platform/descriptor.h"
 #include "stream/staging/inside/checked_line.h"
 #include "stream/staging/staging_folder.h"
 #include "stream/sys/fs.h"
@@ -27,20 +26,22 @@
 
 enum { RECORDS_MAX_BYTES = 1 << 30, WRITERS_MAX = 1 << 20 };
 
-int records_open(int folder, uint32_t first, uint32_t step, struct err *err) {
+struct file records_open(struct folder folder, uint32_t first, uint32_t step, struct err *err) {
   for (unsigned n = first; n < WRITERS_MAX; n += step) {
     char name[32];
     snprintf(name, sizeof name, "records.%u", n);
-    const int fd =
-        fs_ops->openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_NOFOLLOW, 0666);
-    if (fd >= 0) return fd;
-    if (errno != EEXIST)
-      return err_errno(err, errno, ERR_IO, "cannot create '%s' in the staging folder", name);
+    struct file fd = file_open_to_write(folder, name, FILE_NO_LINK | FILE_NEW | FILE_APPEND, 0666);
+    if (file_is_open(fd)) return fd;
+    if (errno != EEXIST) {
+      err_fill_errno(err, errno, ERR_IO, "cannot create '%s' in the staging folder", name);
+      return NO_FILE;
+    }
   }
-  return err_set(err, ERR_IO, "the staging folder has %d records files", WRITERS_MAX);
+  err_fill(err, ERR_IO, "the staging folder has %d records files", WRITERS_MAX);
+  return NO_FILE;
 }
 
-int records_append(int fd, uint32_t unit, const uint8_t digest[DIGEST_BYTES],
+int records_append(struct file fd, uint32_t unit, const uint8_t digest[DIGEST_BYTES],
                    const struct figure_sums *errors, const uint8_t header_sha256[DIGEST_BYTES],
                    struct err *err) {
   struct json_out j = {0};
@@ -53,7 +54,7 @@ int records_append(int fd, uint32_t unit, const uint8_t digest[DIGEST_BYTES],
     figure_sums_write(&j, errors);
   }
   checked_line_end(&j);
-  const int bad = fs_write_all(file_of_descriptor(fd), j.text, j.n, "unit records", err);
+  const int bad = fs_write_all(fd, j.text, j.n, "unit records", err);
   json_done(&j);
   return bad;
 }
@@ -94,7 +95,7 @@ static bool take_line(struct span line, struct records *r) {
 }
 
 struct loading {
-  int folder;
+  struct folder folder;
   struct records *r;
   struct err *err;
 };
@@ -103,8 +104,7 @@ static int load_file(void *ctx, const char *name) {
   struct loading *l = ctx;
   if (!records_is_name(name)) return 0;
   struct span all;
-  if (fs_read_own(folder_of_descriptor(l->folder), name, RECORDS_MAX_BYTES, "the staging folder",
-                  &all, l->err))
+  if (fs_read_own(l->folder, name, RECORDS_MAX_BYTES, "the staging folder", &all, l->err))
     return l->err->kind == ERR_NONE ? 0 : -1;
   const char *at = (const char *)all.at, *end = at + all.n;
   for (const char *eol; at < end && (eol = memchr(at, '\n', (size_t)(end - at))); at = eol + 1)
@@ -114,8 +114,8 @@ static int load_file(void *ctx, const char *name) {
   return 0;
 }
 
-int records_load(int folder, struct records *r, struct err *err) {
+int records_load(struct folder folder, struct records *r, struct err *err) {
   struct loading l = {.folder = folder, .r = r, .err = err};
   staging_others_free(r->others);
-  return fs_list(folder_of_descriptor(folder), load_file, &l, "staging folder", err);
+  return fs_list(folder, load_file, &l, "staging folder", err);
 }

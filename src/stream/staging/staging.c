@@ -21,7 +21,6 @@
 
 #include "base/again.h"
 #include "plan/plan_file.h"
-#include "platform/descriptor.h"
 #include "stream/staging/inside/records.h"
 #include "stream/staging/inside/staging_header.h"
 #include "stream/staging/staging_folder.h"
@@ -63,18 +62,13 @@ static void say(const struct opening *o, const char *fmt, ...) {
 void staging_reset(struct staging *st, const struct plan *p, const char *dest_folder) {
   memset(st, 0, sizeof *st);
   snprintf(st->dest_path, sizeof st->dest_path, "%s", dest_folder ? dest_folder : "");
-  st->folder = st->dest = st->lock = st->unnamed_in = -1;
   st->record_step = 1;
-  for (uint32_t i = 0; i < STAGING_WRITERS_MAX; i++)
-    st->records[i] = -1;
   if (!p) return;
   st->n_units = plan_unit_count(p);
   st->digests = arena_zalloc(&st->arena, (size_t)st->n_units * DIGEST_BYTES + 1);
   st->done = arena_zalloc(&st->arena, (size_t)st->n_units + 1);
   st->n_outputs = p->n_outputs;
-  st->outputs = arena_alloc(&st->arena, (size_t)p->n_outputs * sizeof *st->outputs + 1);
-  for (uint32_t i = 0; i < p->n_outputs; i++)
-    st->outputs[i] = -1;
+  st->outputs = arena_zalloc(&st->arena, (size_t)p->n_outputs * sizeof *st->outputs + 1);
 }
 
 int staging_open_null(struct staging *st, const struct plan *p, const char *dest_folder,
@@ -82,23 +76,22 @@ int staging_open_null(struct staging *st, const struct plan *p, const char *dest
   (void)err;
   staging_reset(st, p, dest_folder);
   st->null = true;
-  if (dest_folder)
-    st->unnamed_in = again_openat(AT_FDCWD, dest_folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (dest_folder) st->unnamed_in = folder_open(HERE, dest_folder, 0);
   return 0;
 }
 
 // File systems that know no files without a name (network ones) get one with a name for a moment.
 // Its folder is ours: what a kill leaves there goes with it.
-int staging_unnamed_file(void *staging) {
+struct file staging_unnamed_file(void *staging) {
   static const char name[] = "statistics";
   const struct staging *st = staging;
-  const int folder = st->folder >= 0 ? st->folder : st->unnamed_in;
-  if (folder < 0) return -1;
-  int fd = fs_ops->openat(folder, ".", O_RDWR | O_TMPFILE, 0600);
-  if (fd >= 0 || st->folder < 0) return fd;
-  fd = fs_ops->openat(folder, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
-  if (fd >= 0) fs_ops->unlinkat(folder, name, 0);
-  return fd;
+  const struct folder in = folder_is_open(st->folder) ? st->folder : st->unnamed_in;
+  if (!folder_is_open(in)) return NO_FILE;
+  struct file f = file_make_nameless(in, ".");
+  if (file_is_open(f) || !folder_is_open(st->folder)) return f;
+  f = file_open_to_write(in, name, FILE_NO_LINK | FILE_NEW | FILE_READ, 0600);
+  if (file_is_open(f)) file_remove(in, name);
+  return f;
 }
 
 // ---- free space ----
@@ -108,10 +101,10 @@ static uint64_t allocated_bytes(const struct opening *o) {
   uint64_t sum = 0;
   for (uint32_t i = 0; i < o->p->n_outputs; i++) {
     char path[STAGING_NAME_MAX + 300];
-    struct stat at;
+    struct entry_facts at;
     snprintf(path, sizeof path, "%s/%s", o->st->name, o->p->outputs[i].name);
-    if (fstatat(o->st->dest, path, &at, AT_SYMLINK_NOFOLLOW) == 0)
-      sum += min_u64((uint64_t)at.st_blocks * 512, o->p->outputs[i].size);
+    if (entry_look(o->st->dest, path, FILE_NO_LINK, &at) == 0)
+      sum += min_u64(at.allocated, o->p->outputs[i].size);
   }
   return sum;
 }
@@ -120,35 +113,33 @@ static void look_at_space(const struct opening *o, struct staging_space *space) 
   const uint64_t outputs = o->options->null ? 0 : plan_total_bytes(o->p) + o->options->beside_bytes,
                  need = outputs + o->p->n_literals, have = allocated_bytes(o);
   *space = (struct staging_space){.needed_bytes = need > have ? need - have : 0};
-  space->known = folder_room(folder_of_descriptor(o->st->dest), &space->free_bytes) == 0;
+  space->known = folder_room(o->st->dest, &space->free_bytes) == 0;
 }
 
 static int open_output(const struct opening *o, uint32_t i) {
   const struct plan_output *out = &o->p->outputs[i];
-  int fd = file_descriptor(
-      fs_open_own(folder_of_descriptor(o->st->folder), out->name, FILE_READ, o->st->name, o->err));
-  if (fd < 0 && o->err->kind == ERR_NONE)
-    fd = file_descriptor(
-        fs_make_own(folder_of_descriptor(o->st->folder), out->name, FILE_READ, o->err));
-  if (fd < 0) return -1;
+  struct file fd = fs_open_own(o->st->folder, out->name, FILE_READ, o->st->name, o->err);
+  if (!file_is_open(fd) && o->err->kind == ERR_NONE)
+    fd = fs_make_own(o->st->folder, out->name, FILE_READ, o->err);
+  if (!file_is_open(fd)) return -1;
   o->st->outputs[i] = fd;
-  struct stat at;
-  if (fstat(fd, &at))
+  struct entry_facts at;
+  if (file_look(fd, &at))
     return err_errno(o->err, errno, ERR_IO, "cannot examine '%s'", quote_str(out->name).s);
   int bad = 0;
-  if ((uint64_t)at.st_size > out->size) bad = fs_ops->ftruncate(fd, (off_t)out->size);
+  if (at.size > out->size) bad = file_set_size(fd, out->size);
   if (bad)
     return err_errno(o->err, errno, ERR_IO, "cannot set the size of '%s' to %lu bytes",
                      quote_str(out->name).s, out->size);
-  if ((uint64_t)at.st_size >= out->size) return 0;
+  if (at.size >= out->size) return 0;
   do
-    bad = fs_ops->fallocate(fd, 0, (off_t)out->size);
+    bad = file_reserve(fd, 0, out->size);
   while (bad && errno == EINTR);
   if (!bad) return 0;
   if (errno != EOPNOTSUPP && errno != ENOSYS)
     return err_errno(o->err, errno, ERR_IO, "cannot reserve %lu bytes for '%s' in '%s'", out->size,
                      quote_str(out->name).s, quote_str(o->st->dest_path).s);
-  if (fs_ops->ftruncate(fd, (off_t)out->size))
+  if (file_set_size(fd, out->size))
     return err_errno(o->err, errno, ERR_IO, "cannot set the size of '%s' to %lu bytes",
                      quote_str(out->name).s, out->size);
   say(o, "the file system of '%s' cannot reserve space for '%s': it may become full during the run",
@@ -160,7 +151,7 @@ static int open_output(const struct opening *o, uint32_t i) {
 
 // The plan's text comes in crumbs; the file gets it in blocks.
 struct plan_text {
-  int fd;
+  struct file fd;
   struct err *err;
   size_t n;
   uint8_t block[64 << 10];
@@ -169,7 +160,7 @@ struct plan_text {
 static int flush_plan_text(struct plan_text *to) {
   const size_t n = to->n;
   to->n = 0;
-  return fs_write_all(file_of_descriptor(to->fd), to->block, n, "plan.json", to->err);
+  return fs_write_all(to->fd, to->block, n, "plan.json", to->err);
 }
 
 static int put_plan_text(void *ctx, struct span text) {
@@ -186,18 +177,17 @@ static int put_plan_text(void *ctx, struct span text) {
 
 // The folder without header.json holds nothing that counts, so the plan needs no name beside it.
 static int write_plan_json(const struct opening *o) {
-  const int fd =
-      file_descriptor(fs_make_own(folder_of_descriptor(o->st->folder), "plan.json", 0, o->err));
-  if (fd < 0) return -1;
+  struct file fd = fs_make_own(o->st->folder, "plan.json", 0, o->err);
+  if (!file_is_open(fd)) return -1;
   struct plan shown = *o->p; // writing sets the id of its copy
   struct arena scratch = {0};
   struct plan_text *to = arena_alloc(&scratch, sizeof *to);
   *to = (struct plan_text){.fd = fd, .err = o->err};
   int bad = plan_file_write(&shown, put_plan_text, to, o->err);
   if (!bad) bad = flush_plan_text(to);
-  if (!bad && fs_ops->fsync(fd)) bad = err_errno(o->err, errno, ERR_IO, "cannot sync 'plan.json'");
+  if (!bad && file_sync(fd)) bad = err_errno(o->err, errno, ERR_IO, "cannot sync 'plan.json'");
   arena_free(&scratch);
-  close(fd);
+  file_close(&fd);
   assert(bad || memcmp(shown.id, o->p->id, DIGEST_BYTES) == 0);
   return bad;
 }
@@ -220,9 +210,8 @@ int staging_take_records(struct staging *st, const struct plan *p, uint32_t *unu
   // A unit counts only while the output that holds it is there in full.
   for (uint32_t unit = 0; unit < st->n_units && staging_writes(st); unit++) {
     const struct plan_output *out = &p->outputs[plan_unit_at(p, unit).output];
-    struct stat at;
-    if (fstatat(st->folder, out->name, &at, AT_SYMLINK_NOFOLLOW) ||
-        (uint64_t)at.st_size != out->size)
+    struct entry_facts at;
+    if (entry_look(st->folder, out->name, FILE_NO_LINK, &at) || at.size != out->size)
       st->done[unit] = 0;
   }
   return 0;
@@ -259,18 +248,16 @@ static int note_other(void *ctx, const char *name) {
   if (strlen(name) >= STAGING_NAME_MAX || !staging_name_is(name, o->options->onnx_name, &done) ||
       done || strcmp(name, o->st->name) == 0)
     return 0;
-  const int folder =
-      again_openat(o->st->dest, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  const bool dead = folder >= 0 && !staging_is_locked(folder);
-  if (folder >= 0) close(folder);
+  struct folder folder = folder_open(o->st->dest, name, FILE_NO_LINK);
+  const bool dead = folder_is_open(folder) && !staging_is_locked(folder);
+  folder_close(&folder);
   return dead;
 }
 
 static void say_nothing_there(const struct opening *o) {
   struct err ignored = {0};
   struct opening copy = *o;
-  const bool other =
-      fs_list(folder_of_descriptor(o->st->dest), note_other, &copy, "", &ignored) > 0;
+  const bool other = fs_list(o->st->dest, note_other, &copy, "", &ignored) > 0;
   say(o, "no interrupted run with these options in '%s'%s: starting from the beginning",
       quote_str(o->st->dest_path).s, other ? " (there is one with other options)" : "");
 }
@@ -284,12 +271,12 @@ static int start_afresh(const struct opening *o, bool made, enum useless why) {
     say_nothing_there(o);
   }
   if (write_plan_json(o)) return -1;
-  if (fs_put_file(folder_of_descriptor(st->folder), "plan.bin",
-                  span_of(o->p->literals, (size_t)o->p->n_literals), o->err))
+  if (fs_put_file(st->folder, "plan.bin", span_of(o->p->literals, (size_t)o->p->n_literals),
+                  o->err))
     return -1;
   if (staging_header_write(st->folder, o->p->id, o->s, o->options, st->header_sha256, o->err))
     return -1;
-  return fs_sync_folder(folder_of_descriptor(st->dest), st->dest_path, o->err);
+  return fs_sync_folder(st->dest, st->dest_path, o->err);
 }
 
 static int refuse_version(const struct staging *st, const struct staging_header *h,
@@ -373,14 +360,13 @@ static int taken_away(const struct staging *st, struct err *err) {
   return err_hint(err, "wait until that process ends, then run the same command again");
 }
 
-static int change_lock(struct staging *st, int operation, struct err *err) {
-  if (fs_ops->flock(st->lock, operation | LOCK_NB) && errno == EWOULDBLOCK)
-    return taken_away(st, err);
+static int change_lock(struct staging *st, unsigned how, struct err *err) {
+  if (file_lock(st->lock, how | LOCK_NO_WAIT) && errno == EWOULDBLOCK) return taken_away(st, err);
   return staging_still_there(st) ? 0 : taken_away(st, err);
 }
 
 int staging_lock_exclusive(struct staging *st, struct err *err) {
-  return change_lock(st, LOCK_EX, err);
+  return change_lock(st, LOCK_ALONE, err);
 }
 
 static void sign_lock(const struct staging *st) {
@@ -388,7 +374,7 @@ static void sign_lock(const struct staging *st) {
   gethostname(host, sizeof host - 1);
   const int n = snprintf(who, sizeof who, "process %ld on %s\n", (long)getpid(), host);
   // For people only: a failure changes nothing.
-  if (fs_ops->ftruncate(st->lock, 0) == 0 && fs_ops->write(st->lock, who, (size_t)n) < 0) return;
+  if (file_set_size(st->lock, 0) == 0 && file_write(st->lock, who, (size_t)n) < 0) return;
 }
 
 // ---- opening ----
@@ -464,12 +450,12 @@ static int open_steps(const struct opening *o, enum staging_resume *how, bool *m
   if (*how == STAGING_SEALED) return 0; // keeps the exclusive lock
   for (uint32_t i = 0; i < o->p->n_outputs && staging_writes(st); i++)
     if (open_output(o, i)) return -1;
-  if (fs_sync_folder(folder_of_descriptor(o->st->folder), o->st->name, o->err)) return -1;
-  if (change_lock(st, LOCK_SH, o->err)) return -1;
+  if (fs_sync_folder(o->st->folder, o->st->name, o->err)) return -1;
+  if (change_lock(st, LOCK_SHARED, o->err)) return -1;
   if (!staging_writes(st)) return 0;
-  struct stat named, held; // the first output
-  const bool ours = fstatat(st->folder, o->p->outputs[0].name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
-                    fstat(st->outputs[0], &held) == 0 && named.st_ino == held.st_ino;
+  struct entry_facts named, held; // the first output
+  const bool ours = entry_look(st->folder, o->p->outputs[0].name, FILE_NO_LINK, &named) == 0 &&
+                    file_look(st->outputs[0], &held) == 0 && named.number == held.number;
   return ours ? 0 : taken_away(st, o->err);
 }
 
@@ -491,7 +477,7 @@ int staging_open(struct staging *st, const struct plan *p, struct sources *s,
   if (open_steps(&o, how, &made) == 0) return 0;
   struct err later = {0};
   // Nothing of value is in a folder that was made or emptied just now.
-  if (made && err->kind != ERR_RETRY && st->lock >= 0)
+  if (made && err->kind != ERR_RETRY && file_is_open(st->lock))
     staging_remove(st, &later);
   else
     staging_close(st);
@@ -505,7 +491,7 @@ int staging_foresee(const struct plan *p, const struct staging_options *options,
   const struct opening o = {.st = &st, .p = p, .options = options, .dry = true, .err = err};
   staging_reset(&st, NULL, options->dest_folder);
   bool bad = may_begin(&o, space) || staging_enter(&st, STAGING_LOOK, &made, err);
-  if (!bad && st.folder >= 0 && !options->fresh)
+  if (!bad && folder_is_open(st.folder) && !options->fresh)
     bad = staging_check_version(&st, options->version, err) || staging_check_entries(&st, err);
   staging_close(&st);
   return bad ? -1 : 0;
@@ -544,10 +530,10 @@ int staging_open_bare(struct staging *st, const char *dest_folder, const char *o
 
 int staging_open_records(struct staging *st, uint32_t writer, struct err *err) {
   assert(writer < STAGING_WRITERS_MAX);
-  int *fd = &st->records[writer];
-  if (*fd < 0 && st->folder >= 0)
+  struct file *fd = &st->records[writer];
+  if (!file_is_open(*fd) && folder_is_open(st->folder))
     *fd = records_open(st->folder, st->first_record + writer, st->record_step, err);
-  return *fd < 0 && st->folder >= 0 ? -1 : 0;
+  return !file_is_open(*fd) && folder_is_open(st->folder) ? -1 : 0;
 }
 
 int staging_record(struct staging *st, uint32_t writer, uint32_t unit,
@@ -555,7 +541,7 @@ int staging_record(struct staging *st, uint32_t writer, uint32_t unit,
                    struct err *err) {
   assert(unit < st->n_units);
   if (staging_open_records(st, writer, err)) return -1;
-  if (st->folder >= 0 &&
+  if (folder_is_open(st->folder) &&
       records_append(st->records[writer], unit, digest, errors, st->header_sha256, err))
     return -1;
   memcpy(st->digests[unit], digest, DIGEST_BYTES);
@@ -566,23 +552,23 @@ int staging_record(struct staging *st, uint32_t writer, uint32_t unit,
 
 int staging_sync_records(const struct staging *st, uint32_t writer, struct err *err) {
   assert(writer < STAGING_WRITERS_MAX);
-  if (st->records[writer] < 0) return 0;
-  if (fs_ops->fdatasync(st->records[writer]))
+  if (!file_is_open(st->records[writer])) return 0;
+  if (file_sync_data(st->records[writer]))
     return err_errno(err, errno, ERR_IO, "cannot sync the records in '%s'", quote_str(st->name).s);
-  return fs_sync_folder(folder_of_descriptor(st->folder), st->name, err);
+  return fs_sync_folder(st->folder, st->name, err);
 }
 
 bool staging_writes(const struct staging *st) {
   return !st->null;
 }
 
-int staging_output_fd(const struct staging *st, uint32_t output) {
+struct file staging_output_fd(const struct staging *st, uint32_t output) {
   assert(output < st->n_outputs);
   return st->outputs[output];
 }
 
 uint64_t staging_disk_bytes(const struct staging *st) {
-  return st->folder < 0 ? 0 : staging_folder_bytes(st->folder);
+  return !folder_is_open(st->folder) ? 0 : staging_folder_bytes(st->folder);
 }
 
 uint32_t staging_done_count(const struct staging *st) {
@@ -601,20 +587,15 @@ uint64_t staging_done_bytes(const struct staging *st, const struct plan *p) {
 
 // ---- the end of it ----
 
-static void close_fd(int *fd) {
-  if (*fd >= 0) close(*fd);
-  *fd = -1;
-}
-
 void staging_close(struct staging *st) {
   for (uint32_t i = 0; i < st->n_outputs; i++)
-    close_fd(&st->outputs[i]);
+    file_close(&st->outputs[i]);
   for (uint32_t i = 0; i < STAGING_WRITERS_MAX; i++)
-    close_fd(&st->records[i]);
-  close_fd(&st->lock);
-  close_fd(&st->unnamed_in);
-  close_fd(&st->folder);
-  close_fd(&st->dest);
+    file_close(&st->records[i]);
+  file_close(&st->lock);
+  folder_close(&st->unnamed_in);
+  folder_close(&st->folder);
+  folder_close(&st->dest);
   arena_free(&st->arena);
   st->n_outputs = st->n_units = 0;
   st->outputs = NULL;
@@ -626,7 +607,7 @@ void staging_close(struct staging *st) {
 
 static int remove_folder(struct staging *st, struct err *err) {
   int bad = staging_empty(st->folder, st->name, false, err);
-  if (!bad && fs_ops->unlinkat(st->dest, st->name, AT_REMOVEDIR) && errno != ENOENT)
+  if (!bad && folder_remove(st->dest, st->name) && errno != ENOENT)
     bad = err_errno(err, errno, ERR_IO, "cannot remove the staging folder '%s' in '%s'",
                     quote_str(st->name).s, quote_str(st->dest_path).s);
   staging_close(st);
@@ -634,7 +615,8 @@ static int remove_folder(struct staging *st, struct err *err) {
 }
 
 int staging_remove(struct staging *st, struct err *err) {
-  if (st->folder >= 0 && !staging_has(st->folder, "seal.json")) return remove_folder(st, err);
+  if (folder_is_open(st->folder) && !staging_has(st->folder, "seal.json"))
+    return remove_folder(st, err);
   staging_close(st);
   return 0;
 }
@@ -646,7 +628,7 @@ int staging_retire(struct staging *st, struct err *err) {
     const int stem = (int)(strlen(st->name) - strlen(".weir"));
     snprintf(finished, sizeof finished, "%.*s.done.weir", stem, st->name);
     // A leftover of the same name is as finished as we are: then the name is simply not marked.
-    if (fs_ops->renameat2(st->dest, st->name, st->dest, finished, 0) == 0)
+    if (entry_rename(st->dest, st->name, st->dest, finished) == 0)
       snprintf(st->name, sizeof st->name, "%s", finished);
   }
   return remove_folder(st, err);

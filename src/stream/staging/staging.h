@@ -46,11 +46,11 @@ struct staging_others {
 };
 
 struct staging {
-  int folder;                  // descriptor of the staging folder, -1: null engine, nothing on disk
-  int dest;                    // descriptor of the destination folder
+  struct folder folder;        // the staging folder; none: null engine, nothing on disk
+  struct folder dest;          // the destination folder
   char name[STAGING_NAME_MAX]; // of the staging folder, inside dest
   char dest_path[4096];        // as the user gave it, for messages
-  int lock;
+  struct file lock;
   uint8_t header_sha256[DIGEST_BYTES];
   uint8_t (*digests)[DIGEST_BYTES]; // per unit
   uint8_t *done;                    // per unit
@@ -61,11 +61,11 @@ struct staging {
   const uint8_t *leave; // per unit: another member of the plan makes it; NULL: none does
   uint32_t first_record, record_step; // numbers of records files that this process tries
   // The rest is staging's own.
-  int unnamed_in; // null engine: the folder for staging_unnamed_file, or -1
+  struct folder unnamed_in; // null engine: the folder for staging_unnamed_file, or none
   struct arena arena;
-  int *outputs; // descriptors, in the plan's order
+  struct file *outputs; // in the plan's order
   uint32_t n_outputs;
-  int records[STAGING_WRITERS_MAX];
+  struct file records[STAGING_WRITERS_MAX];
 };
 
 enum staging_resume {
@@ -135,9 +135,9 @@ int staging_check_entries(const struct staging *st, struct err *err);
 int staging_open_null(struct staging *st, const struct plan *p, const char *dest_folder,
                       struct err *err);
 // For eval_cache_file: a new file without a name on the file system of the outputs, to read and
-// write; -1: there cannot be one. It belongs to the caller. Several processes that work in one
+// write; none: there cannot be one. It belongs to the caller. Several processes that work in one
 // folder have one each.
-int staging_unnamed_file(void *staging);
+struct file staging_unnamed_file(void *staging);
 // Makes the writer's records file now, if it has none: its age says when the work began.
 int staging_open_records(struct staging *st, uint32_t writer, struct err *err);
 // Records a finished, durable unit, and its error figures. One call at a time.
@@ -150,7 +150,7 @@ int staging_sync_records(const struct staging *st, uint32_t writer, struct err *
 // Are the bytes of units written, so that they can be read back?
 bool staging_writes(const struct staging *st);
 // A read-write descriptor of an output; belongs to the staging, any thread may use it.
-int staging_output_fd(const struct staging *st, uint32_t output);
+struct file staging_output_fd(const struct staging *st, uint32_t output);
 uint64_t staging_disk_bytes(const struct staging *st); // what the folder occupies
 uint32_t staging_done_count(const struct staging *st);
 uint64_t staging_done_bytes(const struct staging *st, const struct plan *p); // of those units

@@ -24,7 +24,7 @@
 // ---- entries ----
 
 int staging_check_owner(const struct staging *st, struct err *err) {
-  const struct folder folder = folder_of_descriptor(st->folder);
+  const struct folder folder = st->folder;
   struct entry_facts at;
   if (folder_look(folder, &at))
     return err_errno(err, errno, ERR_IO, "cannot examine '%s'", quote_str(st->name).s);
@@ -39,7 +39,7 @@ int staging_check_owner(const struct staging *st, struct err *err) {
 
 struct looking {
   const struct staging *st;
-  int folder;
+  struct folder folder;
   const char *inside; // "artifacts/", or ""
   bool sealed;        // there is a seal.json
   struct err *err;
@@ -55,20 +55,20 @@ static bool is_being_placed(const struct looking *l, const char *name,
 static int look_at_entry(void *ctx, const char *name);
 
 static int look_in_artifacts(const struct looking *l, const char *name) {
-  const int fd = again_openat(l->folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  if (fd < 0)
+  struct folder fd = folder_open(l->folder, name, FILE_NO_LINK);
+  if (!folder_is_open(fd))
     return err_errno(l->err, errno, ERR_IO, "cannot open '%s' in '%s'", quote_str(name).s,
                      quote_str(l->st->name).s);
   struct looking in = {.st = l->st, .folder = fd, .inside = "artifacts/", .err = l->err};
-  const int bad = fs_list(folder_of_descriptor(fd), look_at_entry, &in, name, l->err);
-  close(fd);
+  const int bad = fs_list(fd, look_at_entry, &in, name, l->err);
+  folder_close(&fd);
   return bad;
 }
 
 static int look_at_entry(void *ctx, const char *name) {
   const struct looking *l = ctx;
   struct entry_facts at;
-  const struct folder folder = folder_of_descriptor(l->folder);
+  const struct folder folder = l->folder;
   if (entry_look(folder, name, FILE_NO_LINK, &at)) return 0; // gone meanwhile
   if (at.kind == ENTRY_FOLDER && !l->inside[0] && strcmp(name, "artifacts") == 0)
     return look_in_artifacts(l, name);
@@ -87,7 +87,7 @@ int staging_check_entries(const struct staging *st, struct err *err) {
   if (staging_check_owner(st, err)) return -1;
   struct looking l = {.st = st, .folder = st->folder, .inside = "", .err = err};
   l.sealed = staging_has(st->folder, "seal.json");
-  return fs_list(folder_of_descriptor(st->folder), look_at_entry, &l, st->name, err) ? -1 : 0;
+  return fs_list(st->folder, look_at_entry, &l, st->name, err) ? -1 : 0;
 }
 
 // ---- units ----
@@ -158,7 +158,7 @@ static uint32_t list_units(struct checking *c, const struct plan *p, enum stagin
     const struct plan_unit unit = plan_unit_at(p, i);
     c->of[n] = i;
     out->contrary += contrary;
-    rows[n++] = (struct reread_known){.fd = staging_output_fd(st, unit.output),
+    rows[n++] = (struct reread_known){.fd = file_descriptor(staging_output_fd(st, unit.output)),
                                       .off = unit.off,
                                       .len = unit.len,
                                       .sha256 = st->digests[i]};
@@ -197,31 +197,27 @@ int staging_check_units(struct staging *st, const struct plan *p, enum staging_w
 // ---- times ----
 
 struct newest {
-  int folder;
-  struct timespec record;
+  struct folder folder;
+  int64_t record_ns;
 };
-
-static bool is_later(struct timespec a, struct timespec b) {
-  return a.tv_sec != b.tv_sec ? a.tv_sec > b.tv_sec : a.tv_nsec > b.tv_nsec;
-}
 
 static int see_record(void *ctx, const char *name) {
   struct newest *n = ctx;
-  struct stat at;
-  if (records_is_name(name) && fstatat(n->folder, name, &at, AT_SYMLINK_NOFOLLOW) == 0 &&
-      is_later(at.st_ctim, n->record))
-    n->record = at.st_ctim;
+  struct entry_facts at;
+  if (records_is_name(name) && entry_look(n->folder, name, FILE_NO_LINK, &at) == 0 &&
+      at.changed_ns > n->record_ns)
+    n->record_ns = at.changed_ns;
   return 0;
 }
 
 bool staging_is_newer_than_records(const struct staging *st, const struct plan *p) {
   struct newest n = {.folder = st->folder};
   struct err ignored = {0};
-  struct stat at;
-  if (fs_list(folder_of_descriptor(st->folder), see_record, &n, st->name, &ignored)) return true;
+  struct entry_facts at;
+  if (fs_list(st->folder, see_record, &n, st->name, &ignored)) return true;
   for (uint32_t i = 0; i < p->n_outputs; i++)
-    if (fstatat(st->folder, p->outputs[i].name, &at, AT_SYMLINK_NOFOLLOW) ||
-        !is_later(n.record, at.st_ctim))
+    if (entry_look(st->folder, p->outputs[i].name, FILE_NO_LINK, &at) ||
+        n.record_ns <= at.changed_ns)
       return true;
   return false;
 }

@@ -14,7 +14,6 @@
 #include "stream/sys/fs.h"
 
 #include "base/again.h"
-#include "platform/descriptor.h"
 #include "stream/staging/inside/records.h"
 #include "stream/staging/staging_folder.h"
 
@@ -63,23 +62,23 @@ bool staging_name_reserved(const char *name) {
   return records_is_name(name) || ends_with(name, strlen(name), ".tmp", &rest);
 }
 
-int staging_open_dest(const char *path, int *dest, struct err *err) {
-  *dest = fs_ops->openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0);
-  if (*dest >= 0) return 0;
+int staging_open_dest(const char *path, struct folder *dest, struct err *err) {
+  *dest = folder_open(HERE, path, 0);
+  if (folder_is_open(*dest)) return 0;
   if (errno == ENOENT) return err_set(err, ERR_INPUT, "'%s' does not exist", quote_str(path).s);
   return err_errno(err, errno, ERR_INPUT, "the folder '%s' cannot be opened", quote_str(path).s);
 }
 
-bool staging_has(int folder, const char *name) {
-  struct stat at;
-  return fstatat(folder, name, &at, AT_SYMLINK_NOFOLLOW) == 0;
+bool staging_has(struct folder folder, const char *name) {
+  struct entry_facts at;
+  return entry_look(folder, name, FILE_NO_LINK, &at) == 0;
 }
 
 // ---- entering ----
 
 static int busy(const struct staging *st, struct err *err) {
   char who[160];
-  const ssize_t n = again_pread(st->lock, who, sizeof who - 1, 0);
+  const ssize_t n = file_read_at(st->lock, who, sizeof who - 1, 0);
   who[n > 0 ? n : 0] = '\0';
   who[strcspn(who, "\n")] = '\0';
   err_set(err, ERR_RETRY, "'%s' in '%s' is in use by %s", quote_str(st->name).s,
@@ -96,40 +95,41 @@ static int cannot_make(const struct staging *st, int errnum, struct err *err) {
 }
 
 bool staging_still_there(const struct staging *st) {
-  struct stat named, held;
-  if (fstatat(st->dest, st->name, &named, AT_SYMLINK_NOFOLLOW)) return errno != ENOENT;
-  if (fstat(st->folder, &held)) return true; // what fails then says why
-  return named.st_ino == held.st_ino && named.st_dev == held.st_dev;
+  struct entry_facts named, held;
+  if (entry_look(st->dest, st->name, FILE_NO_LINK, &named)) return errno != ENOENT;
+  if (folder_look(st->folder, &held)) return true; // what fails then says why
+  return entry_is_same(&named, &held);
 }
 
-// Somebody's lock, to be asked and not written to; another user's may be closed to writers. -1 with
+// Somebody's lock, to be asked and not written to; another user's may be closed to writers. None with
 // errno, which is 0 where something lies there that is no lock and keeps nobody out.
-static int open_any_lock(int folder) {
-  const int flags = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
-  struct stat at;
-  if (fstatat(folder, "lock", &at, AT_SYMLINK_NOFOLLOW)) return -1;
+static struct file open_any_lock(struct folder folder) {
+  struct entry_facts at;
+  if (entry_look(folder, "lock", FILE_NO_LINK, &at)) return NO_FILE;
   errno = 0;
-  if (!S_ISREG(at.st_mode)) return -1;
-  const int fd = again_openat(folder, "lock", O_RDWR | flags);
-  return fd < 0 && errno == EACCES ? again_openat(folder, "lock", O_RDONLY | flags) : fd;
+  if (at.kind != ENTRY_FILE) return NO_FILE;
+  const struct file f =
+      file_open_to_write(folder, "lock", FILE_READ | FILE_NO_LINK | FILE_NO_WAIT, 0);
+  return !file_is_open(f) && errno == EACCES
+             ? file_open(folder, "lock", FILE_NO_LINK | FILE_NO_WAIT)
+             : f;
 }
 
 // The lock is written to, so it must be a file of ours; where the folder is only to be removed, it is enough
-// that nobody holds it. It stays -1 where there is none.
+// that nobody holds it. It stays none where there is none.
 static int open_lock(struct staging *st, enum staging_entry how, struct err *err) {
   struct err why = {0};
   for (int tries = 0; tries < ENTER_TRIES; tries++) {
-    st->lock = file_descriptor(
-        fs_open_own(folder_of_descriptor(st->folder), "lock", FILE_READ, st->name, &why));
+    st->lock = fs_open_own(st->folder, "lock", FILE_READ, st->name, &why);
     // An emptied folder has none, and gets one.
-    if (st->lock >= 0 || why.kind != ERR_NONE || how == STAGING_LOOK) break;
-    st->lock = fs_ops->openat(st->folder, "lock", O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0666);
-    if (st->lock >= 0 || errno != EEXIST) break;
+    if (file_is_open(st->lock) || why.kind != ERR_NONE || how == STAGING_LOOK) break;
+    st->lock = file_open_to_write(st->folder, "lock", FILE_NO_LINK | FILE_NEW | FILE_READ, 0666);
+    if (file_is_open(st->lock) || errno != EEXIST) break;
   }
-  if (st->lock >= 0 || (why.kind == ERR_NONE && how == STAGING_LOOK)) return 0;
+  if (file_is_open(st->lock) || (why.kind == ERR_NONE && how == STAGING_LOOK)) return 0;
   if (why.kind == ERR_PERMISSION && how == STAGING_FOUND) {
     st->lock = open_any_lock(st->folder);
-    if (st->lock >= 0 || errno == 0) return 0;
+    if (file_is_open(st->lock) || errno == 0) return 0;
   }
   if (why.kind == ERR_NONE)
     return err_errno(err, errno, ERR_IO, "cannot open the lock of '%s'", quote_str(st->name).s);
@@ -140,17 +140,17 @@ static int open_lock(struct staging *st, enum staging_entry how, struct err *err
 // 1: entered (or could be, where it is only looked), 0: the folder went away under us, -1: failed.
 static int try_enter(struct staging *st, enum staging_entry how, struct err *err) {
   const bool look = how == STAGING_LOOK;
-  st->folder = fs_ops->openat(st->dest, st->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-  if (st->folder < 0 && errno == ENOENT) {
+  st->folder = folder_open(st->dest, st->name, FILE_NO_LINK);
+  if (!folder_is_open(st->folder) && errno == ENOENT) {
     if (!look) return 0;
-    return faccessat(st->dest, ".", W_OK | X_OK, AT_EACCESS) ? cannot_make(st, errno, err) : 1;
+    return entry_may(st->dest, ".", MAY_WRITE | MAY_ENTER) ? cannot_make(st, errno, err) : 1;
   }
-  if (st->folder < 0)
+  if (!folder_is_open(st->folder))
     return err_errno(err, errno, ERR_IO, "cannot open the staging folder '%s' in '%s'",
                      quote_str(st->name).s, quote_str(st->dest_path).s);
   if (open_lock(st, how, err)) return -1;
-  if (st->lock < 0) return look || staging_still_there(st);
-  if (fs_ops->flock(st->lock, LOCK_EX | LOCK_NB)) {
+  if (!file_is_open(st->lock)) return look || staging_still_there(st);
+  if (file_lock(st->lock, LOCK_ALONE | LOCK_NO_WAIT)) {
     const bool no_locks_here = errno == ENOSYS || errno == EOPNOTSUPP || errno == ENOLCK;
     if (errno == EWOULDBLOCK) return busy(st, err);
     if (!no_locks_here)
@@ -162,14 +162,13 @@ static int try_enter(struct staging *st, enum staging_entry how, struct err *err
 int staging_enter(struct staging *st, enum staging_entry how, bool *made, struct err *err) {
   const bool make = how == STAGING_MAKE;
   for (int tries = 0; tries < ENTER_TRIES; tries++) {
-    *made = make && fs_ops->mkdirat(st->dest, st->name, 0777) == 0;
+    *made = make && folder_make(st->dest, st->name, 0777) == 0;
     if (make && !*made && errno != EEXIST) return cannot_make(st, errno, err);
     const int entered = try_enter(st, how, err);
     if (entered > 0) return 0;
-    const bool gone = st->folder < 0;
-    if (st->lock >= 0) close(st->lock);
-    if (st->folder >= 0) close(st->folder);
-    st->lock = st->folder = -1;
+    const bool gone = !folder_is_open(st->folder);
+    file_close(&st->lock);
+    folder_close(&st->folder);
     if (entered < 0 || (gone && !make)) return -1;
   }
   err_set(err, ERR_RETRY, "'%s' in '%s' keeps being created and removed by other processes",
@@ -178,13 +177,11 @@ int staging_enter(struct staging *st, enum staging_entry how, bool *made, struct
                        "of folders: write to another file system");
 }
 
-bool staging_is_locked(int folder) {
-  const int fd = open_any_lock(folder);
-  if (fd < 0) return errno == EACCES; // whoever may not look must not take it as dead
-  int rc;
-  AGAIN(rc, flock(fd, LOCK_EX | LOCK_NB));
-  const bool locked = rc != 0 && errno == EWOULDBLOCK;
-  close(fd);
+bool staging_is_locked(struct folder folder) {
+  struct file lock = open_any_lock(folder);
+  if (!file_is_open(lock)) return errno == EACCES; // whoever may not look must not take it as dead
+  const bool locked = file_lock(lock, LOCK_ALONE | LOCK_NO_WAIT) != 0 && errno == EWOULDBLOCK;
+  file_close(&lock);
   return locked;
 }
 
@@ -193,7 +190,7 @@ bool staging_is_locked(int folder) {
 // Only what is in our own folder goes: files, whatever they are, by that name. A folder in it is ours if it
 // is `artifacts`; any other one, unless it is empty, is somebody's, and stays.
 struct emptying {
-  int folder;
+  struct folder folder;
   const char *what;
   bool inner;      // in artifacts
   unsigned left;   // entries seen that could not be removed yet
@@ -201,8 +198,8 @@ struct emptying {
   struct err *err;
 };
 
-static int unlink_one(int folder, const char *name, int flags, const char *what, struct err *err) {
-  if (fs_ops->unlinkat(folder, name, flags) == 0 || errno == ENOENT) return 0;
+static int remove_one(struct folder folder, const char *name, const char *what, struct err *err) {
+  if (file_remove(folder, name) == 0 || errno == ENOENT) return 0;
   return err_errno(err, errno, ERR_IO, "cannot remove '%s' in '%s'", quote_str(name).s,
                    quote_str(what).s);
 }
@@ -210,28 +207,28 @@ static int unlink_one(int folder, const char *name, int flags, const char *what,
 static int empty_entry(void *ctx, const char *name);
 
 static int empty_artifacts(struct emptying *e, const char *name) {
-  const int fd = fs_ops->openat(e->folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-  if (fd < 0)
+  struct folder fd = folder_open(e->folder, name, FILE_NO_LINK);
+  if (!folder_is_open(fd))
     return err_errno(e->err, errno, ERR_IO, "cannot open '%s' in '%s'", quote_str(name).s,
                      quote_str(e->what).s);
   struct emptying in = {.folder = fd, .what = name, .inner = true, .err = e->err};
-  const int bad = fs_list(folder_of_descriptor(fd), empty_entry, &in, name, e->err);
-  close(fd);
+  const int bad = fs_list(fd, empty_entry, &in, name, e->err);
+  folder_close(&fd);
   if (in.other[0]) snprintf(e->other, sizeof e->other, "%s", in.other);
   return bad ? -1 : 0;
 }
 
 static int empty_entry(void *ctx, const char *name) {
   struct emptying *e = ctx;
-  struct stat at;
-  const bool there = fstatat(e->folder, name, &at, AT_SYMLINK_NOFOLLOW) == 0;
-  if (!there || !S_ISDIR(at.st_mode)) {
+  struct entry_facts at;
+  const bool there = entry_look(e->folder, name, FILE_NO_LINK, &at) == 0;
+  if (!there || at.kind != ENTRY_FOLDER) {
     if (strcmp(name, "lock") == 0 && !e->inner) return 0;
     e->left++; // listing while removing may pass entries over: look again until none is seen
-    return unlink_one(e->folder, name, 0, e->what, e->err);
+    return remove_one(e->folder, name, e->what, e->err);
   }
   if (!e->inner && strcmp(name, "artifacts") == 0 && empty_artifacts(e, name)) return -1;
-  if (fs_ops->unlinkat(e->folder, name, AT_REMOVEDIR) == 0) {
+  if (folder_remove(e->folder, name) == 0) {
     e->left++;
     return 0;
   }
@@ -242,16 +239,16 @@ static int empty_entry(void *ctx, const char *name) {
   return 0;
 }
 
-int staging_empty(int folder, const char *what, bool keep_lock, struct err *err) {
+int staging_empty(struct folder folder, const char *what, bool keep_lock, struct err *err) {
   struct emptying e = {.folder = folder, .what = what, .err = err};
-  if (staging_has(folder, "seal.json") && unlink_one(folder, "seal.json", 0, what, err)) return -1;
+  if (staging_has(folder, "seal.json") && remove_one(folder, "seal.json", what, err)) return -1;
   do {
     e.left = 0;
-    if (fs_list(folder_of_descriptor(folder), empty_entry, &e, what, err)) return -1;
+    if (fs_list(folder, empty_entry, &e, what, err)) return -1;
   } while (e.left > 0);
   const bool lock_is_other = strcmp(e.other, "lock") == 0; // a folder
   if (!keep_lock && !lock_is_other && staging_has(folder, "lock") &&
-      unlink_one(folder, "lock", 0, what, err))
+      remove_one(folder, "lock", what, err))
     return -1;
   if (!e.other[0]) return 0;
   err_set(err, ERR_PERMISSION,
@@ -261,21 +258,20 @@ int staging_empty(int folder, const char *what, bool keep_lock, struct err *err)
 }
 
 struct sum {
-  int folder;
+  struct folder folder;
   uint64_t bytes;
 };
 
 static int add_bytes(void *ctx, const char *name) {
   struct sum *sum = ctx;
-  struct stat at;
-  if (fstatat(sum->folder, name, &at, AT_SYMLINK_NOFOLLOW) == 0)
-    sum->bytes += (uint64_t)at.st_blocks * 512;
+  struct entry_facts at;
+  if (entry_look(sum->folder, name, FILE_NO_LINK, &at) == 0) sum->bytes += at.allocated;
   return 0;
 }
 
-uint64_t staging_folder_bytes(int folder) {
+uint64_t staging_folder_bytes(struct folder folder) {
   struct sum sum = {.folder = folder};
   struct err ignored = {0}; // a figure for the user: what cannot be listed counts nothing
-  fs_list(folder_of_descriptor(folder), add_bytes, &sum, "", &ignored);
+  fs_list(folder, add_bytes, &sum, "", &ignored);
   return sum.bytes;
 }

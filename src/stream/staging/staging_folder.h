@@ -18,7 +18,7 @@ int staging_take_records(struct staging *st, const struct plan *p, uint32_t *unu
                          struct err *err);
 void staging_others_free(struct staging_others *o);
 // Opens the destination folder into *dest.
-int staging_open_dest(const char *path, int *dest, struct err *err);
+int staging_open_dest(const char *path, struct folder *dest, struct err *err);
 // Opens `name` in dest and takes its lock exclusively, without waiting; fills folder and lock of
 // st. MAKE makes the folder if there is none, and *made says whether it did; FOUND without one is
 // -1 with an empty err. LOOK asks what would keep MAKE from entering, and makes neither folder nor
@@ -28,7 +28,7 @@ int staging_enter(struct staging *st, enum staging_entry how, bool *made, struct
 // ERR_PERMISSION where the folder is another user's: who can write to it can change all that is in it.
 int staging_check_owner(const struct staging *st, struct err *err);
 // Does somebody work in it? Looks at the lock without taking part in it for longer than the look.
-bool staging_is_locked(int folder);
+bool staging_is_locked(struct folder folder);
 // Is the folder still the one that bears its name?
 bool staging_still_there(const struct staging *st);
 // Opens the folder that OUT has for this id as staging_enter does, FOUND or MAKE, and looks at nothing
@@ -37,9 +37,9 @@ int staging_open_bare(struct staging *st, const char *dest_folder, const char *o
                       const uint8_t id[DIGEST_BYTES], enum staging_entry how, bool *made,
                       struct err *err);
 // Empties the folder, seal.json first, the lock last (with keep_lock: stays).
-int staging_empty(int folder, const char *what, bool keep_lock, struct err *err);
+int staging_empty(struct folder folder, const char *what, bool keep_lock, struct err *err);
 // Bytes on disk of a folder's files.
-uint64_t staging_folder_bytes(int folder);
-bool staging_has(int folder, const char *name);
+uint64_t staging_folder_bytes(struct folder folder);
+bool staging_has(struct folder folder, const char *name);
 
 #endif

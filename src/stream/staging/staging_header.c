@@ -17,7 +17,6 @@
 
 #include "base/again.h"
 #include "json/json.h"
-#include "platform/descriptor.h"
 #include "stream/staging/staging_join.h"
 #include "stream/sys/fs.h"
 
@@ -36,7 +35,7 @@ static void put_path(struct json_out *j, const char *key, const char *path) {
   json_put_text(j, key, realpath(path, full) ? full : path);
 }
 
-int staging_header_write(int folder, const uint8_t id[DIGEST_BYTES], struct sources *s,
+int staging_header_write(struct folder folder, const uint8_t id[DIGEST_BYTES], struct sources *s,
                          const struct staging_options *options, uint8_t sha256[DIGEST_BYTES],
                          struct err *err) {
   struct json_out j = {0};
@@ -66,8 +65,7 @@ int staging_header_write(int folder, const uint8_t id[DIGEST_BYTES], struct sour
   json_end_object(&j);
   json_newline(&j);
   digest_of(j.text, j.n, sha256);
-  const int bad =
-      fs_put_file(folder_of_descriptor(folder), "header.json", span_of(j.text, j.n), err);
+  const int bad = fs_put_file(folder, "header.json", span_of(j.text, j.n), err);
   json_done(&j);
   return bad;
 }
@@ -82,12 +80,11 @@ static void see_who_made(struct staging_header *h, uint64_t format, const char *
     snprintf(h->made_by, sizeof h->made_by, format == 1 ? "weir 0.1.0" : "another build of weir");
 }
 
-int staging_header_read(int folder, const char *version, struct staging_header *h,
+int staging_header_read(struct folder folder, const char *version, struct staging_header *h,
                         struct err *err) {
   memset(h, 0, sizeof *h);
   struct span text;
-  if (fs_read_own(folder_of_descriptor(folder), "header.json", HEADER_MAX_BYTES,
-                  "the staging folder", &text, err))
+  if (fs_read_own(folder, "header.json", HEADER_MAX_BYTES, "the staging folder", &text, err))
     return err->kind == ERR_NONE ? 0 : -1;
   digest_of(text.at, text.n, h->sha256);
   struct err malformed = {0};
@@ -189,13 +186,13 @@ struct staging_source *staging_header_sources(const struct staging_header *h, st
 }
 
 // Is a file of the folder what a row says?
-static bool is_as_it_was(int folder, const struct json_value *row) {
+static bool is_as_it_was(struct folder folder, const struct json_value *row) {
   struct span name;
   struct fingerprint then;
-  struct stat now;
-  return read_source(row, &name, &then) && fstatat(folder, (const char *)name.at, &now, 0) == 0 &&
-         (uint64_t)now.st_ino == then.ino && (uint64_t)now.st_size == then.size &&
-         now.st_mtim.tv_sec * 1000000000LL + now.st_mtim.tv_nsec == then.mtime_ns;
+  struct entry_facts now;
+  return read_source(row, &name, &then) &&
+         entry_look(folder, (const char *)name.at, 0, &now) == 0 && now.number == then.ino &&
+         now.size == then.size && now.modified_ns == then.mtime_ns;
 }
 
 bool staging_header_is_same_job(const struct staging_header *h, const struct staging_job *job) {
@@ -210,11 +207,11 @@ bool staging_header_is_same_job(const struct staging_header *h, const struct sta
       !json_as_string(json_get(h->doc, "source_folder"), &text) || !span_is(text, full))
     return false;
   if (job->inplace) return true; // its input may be its output by now
-  const int folder = again_openat(AT_FDCWD, full, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  bool same = folder >= 0;
+  struct folder folder = folder_open(HERE, full, 0);
+  bool same = folder_is_open(folder);
   const struct json_value *rows = json_get(h->doc, "sources");
   for (const struct json_value *row = json_first(rows); same && row; row = json_next(row))
     same = is_as_it_was(folder, row);
-  if (folder >= 0) close(folder);
+  folder_close(&folder);
   return same;
 }

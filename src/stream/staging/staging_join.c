@@ -8,7 +8,6 @@
 //   outputs    there, with their size                                    else 66
 //   records    those that are whole and carry the header's digest count; what else there is, its units are made again
 #include "stream/staging/inside/records.h"
-#include "platform/descriptor.h"
 #include "stream/staging/staging_join.h"
 
 #include "plan/plan_file.h"
@@ -32,11 +31,8 @@ enum { PLAN_MAX_BYTES = 1 << 30 };
 // A member makes its records file when it begins (staging_open_records).
 static int note_birth(void *ctx, const char *name) {
   struct staging_joined *j = ctx;
-  struct statx at;
-  if (!records_is_name(name) || statx(j->st.folder, name, AT_SYMLINK_NOFOLLOW, STATX_BTIME, &at) ||
-      !(at.stx_mask & STATX_BTIME))
-    return 0;
-  const int64_t born = at.stx_btime.tv_sec * 1000000000LL + at.stx_btime.tv_nsec;
+  int64_t born;
+  if (!records_is_name(name) || entry_born(j->st.folder, name, &born)) return 0;
   if (j->began_ns == 0 || born < j->began_ns) j->began_ns = born;
   return 0;
 }
@@ -86,13 +82,12 @@ static int damaged(const struct staging *st, const char *name, struct err *err) 
 
 static int take_lock(struct staging *st, enum staging_as as, struct err *err) {
   if (as == STAGING_AS_VIEWER) return 0;
-  st->lock = file_descriptor(
-      fs_open_own(folder_of_descriptor(st->folder), "lock", FILE_READ, st->name, err));
-  if (st->lock < 0 && err->kind != ERR_NONE) return -1;
-  if (st->lock < 0) return damaged(st, "lock", err);
-  const int kind = as == STAGING_AS_MEMBER ? LOCK_SH : LOCK_EX;
+  st->lock = fs_open_own(st->folder, "lock", FILE_READ, st->name, err);
+  if (!file_is_open(st->lock) && err->kind != ERR_NONE) return -1;
+  if (!file_is_open(st->lock)) return damaged(st, "lock", err);
+  const unsigned kind = as == STAGING_AS_MEMBER ? LOCK_SHARED : LOCK_ALONE;
   // File systems without locks are taken as they are: no correctness rests on this one.
-  if (fs_ops->flock(st->lock, kind | LOCK_NB) == 0 || errno != EWOULDBLOCK) {
+  if (file_lock(st->lock, kind | LOCK_NO_WAIT) == 0 || errno != EWOULDBLOCK) {
     if (staging_still_there(st)) return 0;
     return err_set(err, ERR_RETRY, "'%s' in '%s' was removed by another process meanwhile",
                    quote_str(st->name).s, quote_str(st->dest_path).s);
@@ -108,8 +103,7 @@ static int take_lock(struct staging *st, enum staging_as as, struct err *err) {
 
 static int read_part(const struct staging *st, const char *name, struct span *text,
                      struct err *err) {
-  if (fs_read_own(folder_of_descriptor(st->folder), name, PLAN_MAX_BYTES, st->name, text, err) == 0)
-    return 0;
+  if (fs_read_own(st->folder, name, PLAN_MAX_BYTES, st->name, text, err) == 0) return 0;
   return err->kind == ERR_NONE ? damaged(st, name, err) : -1;
 }
 
@@ -164,12 +158,12 @@ static int take_header(struct staging_joined *j, const struct staging *st,
   if (memcmp(h->sha256, f->header_sha256, DIGEST_BYTES) != 0 || !h->usable)
     return damaged(st, "header.json", err);
   const char *resume = staging_header_resume(h);
-  struct stat at;
+  struct entry_facts at;
   j->resume_command = resume ? arena_string(&j->arena, span_str(resume)) : "";
   j->source_folder = arena_string(&j->arena, staging_header_source_folder(h));
   j->sources = staging_header_sources(h, &j->arena, &j->n_sources);
-  if (fstatat(st->folder, STAGING_ORDERS, &at, AT_SYMLINK_NOFOLLOW) == 0)
-    j->planned_ns = at.st_mtim.tv_sec * 1000000000LL + at.st_mtim.tv_nsec;
+  if (entry_look(st->folder, STAGING_ORDERS, FILE_NO_LINK, &at) == 0)
+    j->planned_ns = at.modified_ns;
   return 0;
 }
 
@@ -211,12 +205,11 @@ static int read_all(struct staging_joined *j, const struct staging *st, const ch
 
 static int open_outputs(struct staging *st, const struct plan *p, struct err *err) {
   for (uint32_t i = 0; i < p->n_outputs && staging_writes(st); i++) {
-    struct stat at;
-    st->outputs[i] = file_descriptor(fs_open_own(folder_of_descriptor(st->folder),
-                                                 p->outputs[i].name, FILE_READ, st->name, err));
-    if (st->outputs[i] < 0 && err->kind != ERR_NONE) return -1;
-    if (st->outputs[i] >= 0 && fstat(st->outputs[i], &at) == 0 &&
-        (uint64_t)at.st_size == p->outputs[i].size)
+    struct entry_facts at;
+    st->outputs[i] = fs_open_own(st->folder, p->outputs[i].name, FILE_READ, st->name, err);
+    if (!file_is_open(st->outputs[i]) && err->kind != ERR_NONE) return -1;
+    if (file_is_open(st->outputs[i]) && file_look(st->outputs[i], &at) == 0 &&
+        at.size == p->outputs[i].size)
       continue;
     err_fill(err, ERR_INPUT, "the output '%s' in '%s' is missing, or has another size than planned",
              quote_str(p->outputs[i].name).s, quote_str(st->name).s);
@@ -233,7 +226,8 @@ static void settle(struct staging_joined *j, struct staging *bare) {
   j->st.lock = bare->lock;
   j->st.null = j->orders.null;
   snprintf(j->st.name, sizeof j->st.name, "%s", bare->name);
-  bare->folder = bare->dest = bare->lock = -1;
+  bare->folder = bare->dest = NO_FOLDER;
+  bare->lock = NO_FILE;
 }
 
 static int enter(struct staging *st, const char *path, enum staging_as as, struct arena *a,
@@ -247,13 +241,13 @@ static int enter(struct staging *st, const char *path, enum staging_as as, struc
   staging_reset(st, NULL, name == own ? "." : arena_folder(a, own));
   snprintf(st->name, sizeof st->name, "%s", name);
   if (staging_open_dest(st->dest_path, &st->dest, err)) return -1;
-  st->folder = fs_ops->openat(st->dest, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-  if (st->folder < 0 && errno == ENOENT)
+  st->folder = folder_open(st->dest, name, FILE_NO_LINK);
+  if (!folder_is_open(st->folder) && errno == ENOENT)
     return err_set(err, ERR_INPUT, "'%s' does not exist", quote_path(own).s);
-  if (st->folder < 0 && (errno == ELOOP || errno == ENOTDIR))
+  if (!folder_is_open(st->folder) && (errno == ELOOP || errno == ENOTDIR))
     return err_set(err, ERR_PERMISSION,
                    "'%s' is not a folder, or is a link: weir did not create it", quote_path(own).s);
-  if (st->folder < 0)
+  if (!folder_is_open(st->folder))
     return err_errno(err, errno, ERR_IO, "cannot open the folder '%s'", quote_path(own).s);
   return staging_check_owner(st, err) || take_lock(st, as, err) ? -1 : 0;
 }
@@ -277,8 +271,7 @@ int staging_join(struct staging_joined *j, const char *path, const char *version
   // Of a seal that has begun, outputs are under way to their names.
   if (!bad && !j->sealed && as != STAGING_AS_VIEWER) bad = open_outputs(&j->st, &j->plan, err);
   if (!bad) bad = staging_take_records(&j->st, &j->plan, &j->bad_records, err);
-  if (!bad && as == STAGING_AS_VIEWER)
-    bad = fs_list(folder_of_descriptor(j->st.folder), note_birth, j, j->st.name, err);
+  if (!bad && as == STAGING_AS_VIEWER) bad = fs_list(j->st.folder, note_birth, j, j->st.name, err);
   staging_close(&bare);
   if (bad) staging_leave(j);
   return bad;

@@ -8,7 +8,6 @@
 #include "stream/staging/inside/staging_orders.h"
 
 #include "plan/plan_file.h"
-#include "platform/descriptor.h"
 #include "stream/staging/inside/checked_line.h"
 #include "stream/sys/fs.h"
 
@@ -33,9 +32,7 @@ static int put_small(const struct staging *st, const struct plan *p, uint8_t sha
                      struct err *err) {
   struct text text = {.n_bytes = 0};
   int bad = plan_file_write_small(p, put_text, &text, sha256, err);
-  if (!bad)
-    bad = fs_put_file(folder_of_descriptor(st->folder), "small.jsonl",
-                      span_of(text.bytes, text.n_bytes), err);
+  if (!bad) bad = fs_put_file(st->folder, "small.jsonl", span_of(text.bytes, text.n_bytes), err);
   TABLE_FREE(&text, bytes);
   return bad;
 }
@@ -79,10 +76,9 @@ int staging_give_orders(const struct staging *st, const struct plan *p,
   else
     json_put_null(&j, "small_sha256");
   checked_line_end(&j);
-  int bad =
-      fs_put_file(folder_of_descriptor(st->folder), STAGING_ORDERS, span_of(j.text, j.n), err);
+  int bad = fs_put_file(st->folder, STAGING_ORDERS, span_of(j.text, j.n), err);
   json_done(&j);
-  return bad ? -1 : fs_sync_folder(folder_of_descriptor(st->folder), st->name, err);
+  return bad ? -1 : fs_sync_folder(st->folder, st->name, err);
 }
 
 // ---- reading -----------------------------------------------------------------------------------
@@ -153,8 +149,7 @@ int staging_orders_read(const struct staging *st, struct staging_orders_found *f
                         struct arena *a, struct err *err) {
   struct span text;
   *found = (struct staging_orders_found){.lists_small = false};
-  if (fs_read_own(folder_of_descriptor(st->folder), STAGING_ORDERS, ORDERS_MAX_BYTES, st->name,
-                  &text, err)) {
+  if (fs_read_own(st->folder, STAGING_ORDERS, ORDERS_MAX_BYTES, st->name, &text, err)) {
     if (err->kind != ERR_NONE) return -1;
     err_fill(err, ERR_INPUT, "'%s' in '%s' is not ready for members: it has no '%s'",
              quote_str(st->name).s, quote_str(st->dest_path).s, STAGING_ORDERS);

@@ -28,7 +28,7 @@ enum { SEAL_MAX_BYTES = 256 << 20 };
 // ---- unfinished seals ----
 
 struct finding {
-  int dest;
+  struct folder dest;
   const char *onnx_name;
   char *name;
   enum staging_seal state;
@@ -48,13 +48,13 @@ static int find_entry(void *ctx, const char *name) {
 
 int staging_find_seal(const char *dest_folder, const char *onnx_name, char name[STAGING_NAME_MAX],
                       enum staging_seal *state, struct err *err) {
-  int dest;
+  struct folder dest;
   struct finding f = {.onnx_name = onnx_name, .name = name, .state = STAGING_SEAL_NONE};
   name[0] = '\0';
   if (staging_open_dest(dest_folder, &dest, err)) return -1;
   f.dest = dest;
-  const int bad = fs_list(folder_of_descriptor(dest), find_entry, &f, dest_folder, err);
-  close(dest);
+  const int bad = fs_list(dest, find_entry, &f, dest_folder, err);
+  folder_close(&dest);
   *state = f.state;
   return bad < 0 ? -1 : 0;
 }
@@ -72,7 +72,7 @@ static size_t fresh_sidecar_of(const char *name) {
 }
 
 struct claim {
-  int dir;
+  struct folder dir;
   const char *name;
 };
 
@@ -85,27 +85,26 @@ static int claims(void *ctx, const char *entry) {
   snprintf(path, sizeof path, "%s/seal.json", entry);
   struct span text;
   struct err err = {0};
-  if (fs_read_file(folder_of_descriptor(c->dir), path, SEAL_MAX_BYTES, &text, &err))
-    return err.kind != ERR_NONE;
+  if (fs_read_file(c->dir, path, SEAL_MAX_BYTES, &text, &err)) return err.kind != ERR_NONE;
   const bool found = memmem(text.at, text.n, c->name, strlen(c->name)) != NULL;
   fs_free(text);
   return found;
 }
 
-static bool is_orphan(int dir, const char *name) {
+static bool is_orphan(struct folder dir, const char *name) {
   struct claim c = {.dir = dir, .name = name};
   struct err err = {0};
   char who[256];
-  struct stat at;
-  return fresh_sidecar_of(name) > 0 && fstatat(dir, name, &at, AT_SYMLINK_NOFOLLOW) == 0 &&
-         S_ISREG(at.st_mode) && fs_list(folder_of_descriptor(dir), claims, &c, "", &err) == 0 &&
-         name_scan_folder(dir, name, NULL, who) == NAME_SCAN_FREE;
+  struct entry_facts at;
+  return fresh_sidecar_of(name) > 0 && entry_look(dir, name, FILE_NO_LINK, &at) == 0 &&
+         at.kind == ENTRY_FILE && fs_list(dir, claims, &c, "", &err) == 0 &&
+         name_scan_folder(folder_descriptor(dir), name, NULL, who) == NAME_SCAN_FREE;
 }
 
 // ---- scanning ----
 
 struct scan {
-  int dir;
+  struct folder dir;
   int (*each)(void *ctx, const struct staging_found *found);
   void *ctx;
   struct err *err;
@@ -117,8 +116,8 @@ static int is_of_records(void *ctx, const char *name) {
 }
 
 static int report_folder(const struct scan *s, const char *name, bool done) {
-  const int folder = again_openat(s->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  if (folder < 0) return 0;
+  struct folder folder = folder_open(s->dir, name, FILE_NO_LINK);
+  if (!folder_is_open(folder)) return 0;
   struct staging_header h = {0};
   struct err unread = {0}; // a header that cannot be read only leaves out how to resume
   staging_header_read(folder, "", &h, &unread);
@@ -126,7 +125,7 @@ static int report_folder(const struct scan *s, const char *name, bool done) {
   const struct staging_found found = {
       .name = name,
       .planned = !done && staging_has(folder, STAGING_ORDERS),
-      .begun = fs_list(folder_of_descriptor(folder), is_of_records, NULL, name, &unlisted) != 0,
+      .begun = fs_list(folder, is_of_records, NULL, name, &unlisted) != 0,
       .bytes = staging_folder_bytes(folder),
       .locked = staging_is_locked(folder),
       .half_sealed = !done && staging_has(folder, "seal.json"),
@@ -135,17 +134,16 @@ static int report_folder(const struct scan *s, const char *name, bool done) {
   };
   const int stop = s->each(s->ctx, &found);
   staging_header_free(&h);
-  close(folder);
+  folder_close(&folder);
   return stop;
 }
 
 static int report_orphan(const struct scan *s, const char *name) {
-  struct stat at;
-  if (!is_orphan(s->dir, name) || fstatat(s->dir, name, &at, AT_SYMLINK_NOFOLLOW)) return 0;
+  struct entry_facts at;
+  if (!is_orphan(s->dir, name) || entry_look(s->dir, name, FILE_NO_LINK, &at)) return 0;
   char of[256];
   snprintf(of, sizeof of, "%.*s", (int)fresh_sidecar_of(name), name);
-  const struct staging_found found = {
-      .name = name, .bytes = (uint64_t)at.st_blocks * 512, .orphan_of = of};
+  const struct staging_found found = {.name = name, .bytes = at.allocated, .orphan_of = of};
   return s->each(s->ctx, &found);
 }
 
@@ -161,22 +159,23 @@ int staging_scan(const char *dir, int (*each)(void *ctx, const struct staging_fo
                  void *ctx, struct err *err) {
   struct scan s = {.each = each, .ctx = ctx, .err = err};
   if (staging_open_dest(dir, &s.dir, err)) return -1;
-  const int result = fs_list(folder_of_descriptor(s.dir), scan_entry, &s, dir, err);
-  close(s.dir);
+  const int result = fs_list(s.dir, scan_entry, &s, dir, err);
+  folder_close(&s.dir);
   return result;
 }
 
 // ---- removing ----
 
 static int remove_orphan(const char *dir, const char *name, struct err *err) {
-  int fd, bad = 0;
-  if (staging_open_dest(dir, &fd, err)) return -1;
-  if (strchr(name, '/') || !is_orphan(fd, name))
+  struct folder folder;
+  int bad = 0;
+  if (staging_open_dest(dir, &folder, err)) return -1;
+  if (strchr(name, '/') || !is_orphan(folder, name))
     bad = err_set(err, ERR_USAGE, "'%s' in '%s' is not a staging folder or an unused data file",
                   quote_str(name).s, quote_str(dir).s);
-  else if (fs_ops->unlinkat(fd, name, 0) && errno != ENOENT)
+  else if (file_remove(folder, name) && errno != ENOENT)
     bad = err_errno(err, errno, ERR_IO, "cannot remove '%s'", quote_str(name).s);
-  close(fd);
+  folder_close(&folder);
   return bad;
 }
 

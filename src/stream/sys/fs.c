@@ -113,11 +113,11 @@ static bool is_our_owner(struct folder in, uint32_t owner) {
   static const char probe[] = "owner.tmp";
   struct entry_facts at;
   if (owner == process_owner()) return true;
-  struct file f = file_calls_of_system.file_make_nameless(in);
+  struct file f = file_make_nameless(in, ".");
   if (!file_is_open(f)) {
     const unsigned how = FILE_NEW | FILE_READ | FILE_NO_LINK;
-    f = file_calls_of_system.file_open_to_write(in, probe, how, 0600);
-    if (file_is_open(f)) file_calls_of_system.file_remove(in, probe);
+    f = file_open_to_write(in, probe, how, 0600);
+    if (file_is_open(f)) file_remove(in, probe);
   }
   const bool same = file_is_open(f) && file_look(f, &at) == 0 && at.owner == owner;
   file_close(&f);
@@ -238,9 +238,9 @@ void fs_free(struct span bytes) {
   free((void *)(uintptr_t)bytes.at);
 }
 
-bool fs_is_at(const struct stat *file, const char *path) {
-  struct stat at;
-  return stat(path, &at) == 0 && at.st_dev == file->st_dev && at.st_ino == file->st_ino;
+bool fs_is_at(const struct entry_facts *file, const char *path) {
+  struct entry_facts at;
+  return entry_look(HERE, path, 0, &at) == 0 && entry_is_same(&at, file);
 }
 
 int fs_sync_folder(struct folder f, const char *what, struct err *err) {

@@ -63,7 +63,7 @@ int fs_read_own(struct folder in, const char *name, size_t limit, const char *wh
 // is. `how`: FILE_READ, FILE_APPEND.
 struct file fs_make_own(struct folder in, const char *name, unsigned how, struct err *err);
 // Does the path lead to this file? Links are followed.
-bool fs_is_at(const struct stat *file, const char *path);
+bool fs_is_at(const struct entry_facts *file, const char *path);
 // folder_sync; file systems that cannot sync one (EINVAL) are taken at their word.
 int fs_sync_folder(struct folder f, const char *what, struct err *err);
 // Calls `each` for every entry of the folder but "." and "..", in an order of the system's; a value

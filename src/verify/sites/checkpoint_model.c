@@ -1,6 +1,7 @@
 // A model on the way: the log is replayed up to a group, and what it is then is planned and written.
 #include "verify/sites/checkpoint_model.h"
 
+#include "platform/descriptor.h"
 #include "stream/sys/fs.h"
 #include "verify/cut/part.h"
 #include "verify/sites/verify_replay.h"
@@ -8,14 +9,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static bool is_one_of(const struct pipeline_paths *paths, const struct stat *st) {
+static bool is_one_of(const struct pipeline_paths *paths, const struct entry_facts *st) {
   for (uint32_t i = 0; i < paths->n_list; i++)
     if (fs_is_at(st, paths->list[i])) return true;
   return false;
 }
 
 // Steps, rules and arrays that the pipeline names.
-static bool pipeline_reads(const struct pipeline *p, const struct stat *st) {
+static bool pipeline_reads(const struct pipeline *p, const struct entry_facts *st) {
   const char *reference[1] = {p->reference};
   const struct pipeline_paths one = {.list = reference, .n_list = p->reference != NULL};
   return is_one_of(&p->read, st) || is_one_of(&p->inputs, st) || is_one_of(&p->outputs, st) ||
@@ -25,11 +26,11 @@ static bool pipeline_reads(const struct pipeline *p, const struct stat *st) {
 // Files are made anew, whatever lies there: but not what is read, nor what the run writes itself.
 static int check_places(const struct checkpoint_source *from, const struct execution *exec,
                         const struct plan *plan, int folder, struct err *err) {
-  struct stat st;
+  struct entry_facts st;
   for (uint32_t i = 0; i < plan->n_outputs; i++) {
     const char *name = plan->outputs[i].name;
-    const bool ours = from->of && execution_writes(from->of, folder, name);
-    const bool there = fstatat(folder, name, &st, 0) == 0;
+    const bool ours = from->of && execution_writes(from->of, folder_of_descriptor(folder), name);
+    const bool there = entry_look(folder_of_descriptor(folder), name, 0, &st) == 0;
     const bool theirs =
         there && (execution_reads(exec, &st) || (from->of && pipeline_reads(from->pipeline, &st)));
     if (!ours && !theirs) continue;

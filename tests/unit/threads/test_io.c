@@ -2,6 +2,7 @@
 //
 // The source is m.onnx plus x.data (pseudo-random bytes), in a folder of its own per test. Where
 // io_uring cannot be had the uring cases are skipped; null has the same mapped windows.
+#include "platform/descriptor.h"
 #include "io_fault_engine.h"
 #include "stream/io/inside/io_engines.h"
 
@@ -132,7 +133,7 @@ static int copy_all(struct io *io, int fd, size_t tile_bytes, struct err *err) {
       io_tile_drop(io, t);
       break;
     }
-    io_tile_write(io, t, fd, off, n);
+    io_tile_write(io, t, file_of_descriptor(fd), off, n);
     off += n;
   }
   int r = io_drain(io, err);
@@ -324,7 +325,7 @@ static void truncation_under_a_queued_tile(void **state) {
     struct err err = {0};
     assert_int_equal(io_tile_view(io, t, DATA, 1000, 500000, &err), 0);
     assert_int_equal(truncate(fx->data, 300000), 0);
-    io_tile_write(io, t, fd, 0, 500000);
+    io_tile_write(io, t, file_of_descriptor(fd), 0, 500000);
     int r = io_drain(io, &err);
     if (all_modes[m] == IO_SYNC) {
       assert_int_equal(r, 0);
@@ -596,8 +597,8 @@ static void a_failure_is_reported_once(void **state) {
   struct io_tile *b = io_tile_get(io);
   memset(a->buf, 1, 4096);
   memset(b->buf, 2, 4096);
-  io_tile_write(io, a, fd, 0, 4096);
-  io_tile_write(io, b, fd, 4096, 4096); // not written any more
+  io_tile_write(io, a, file_of_descriptor(fd), 0, 4096);
+  io_tile_write(io, b, file_of_descriptor(fd), 4096, 4096); // not written any more
   assert_null(io_tile_get(io));
   struct err err = {0}, again = {0};
   assert_int_equal(io_drain(io, &err), -1);
@@ -795,7 +796,7 @@ static int copy_under_filter(const struct fixture *fx, enum io_mode mode, int nt
     if (i == nth && (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
                      prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0))
       _exit(NO_FILTER);
-    io_tile_write(io, t, fd, off, 1 << 16);
+    io_tile_write(io, t, file_of_descriptor(fd), off, 1 << 16);
   }
   const int r = io_drain(io, &err), lost = io_ring_lost(io);
   io_close(io);
@@ -827,7 +828,7 @@ static void a_page_that_cannot_be_read(void **state) {
   const int fd = open_out(fx);
   struct io_tile *tile = io_tile_get(io);
   assert_int_equal(io_tile_view(io, tile, DATA, 100, 5000, &err), 0);
-  io_tile_write(io, tile, fd, 0, 5000);
+  io_tile_write(io, tile, file_of_descriptor(fd), 0, 5000);
   assert_int_equal(io_drain(io, &err), -1);
   assert_int_equal(err.kind, ERR_IO);
   assert_non_null(strstr(err.msg, "/x.data': the system could not read 5000 bytes at offset 100"));
@@ -846,11 +847,11 @@ static void clone_keeps_to_blocks(void **state) {
   assert_true(io_fault_arm("clone:1:EOPNOTSUPP,clone:2:EIO"));
   struct io *io = open_queue(fx, IO_SYNC, 1, 4096);
   int fd = open_out(fx);
-  assert_int_equal(io_clone(io, DATA, 1, fd, 0, 100000), 0);
-  assert_int_equal(io_clone(io, DATA, 4096, fd, 0, 4095), 0);
+  assert_int_equal(io_clone(io, DATA, 1, file_of_descriptor(fd), 0, 100000), 0);
+  assert_int_equal(io_clone(io, DATA, 4096, file_of_descriptor(fd), 0, 4095), 0);
   assert_int_equal(io_fault_injected(), 0); // neither was worth asking
-  assert_int_equal(io_clone(io, DATA, 4096, fd, 0, 100000), 0);
-  assert_int_equal(io_clone(io, DATA, 4096, fd, 0, 100000), 0);
+  assert_int_equal(io_clone(io, DATA, 4096, file_of_descriptor(fd), 0, 100000), 0);
+  assert_int_equal(io_clone(io, DATA, 4096, file_of_descriptor(fd), 0, 100000), 0);
   assert_int_equal(io_fault_injected(), 1); // the refusal is remembered
   io_close(io);
   close(fd);
@@ -862,7 +863,7 @@ static void clone_shares_bytes(void **state) {
   struct io *io = open_queue(fx, IO_SYNC, 1, 4096);
   int fd = open_out(fx);
   uint64_t lead = io_clone_lead(100, 4196);
-  uint64_t n = io_clone(io, DATA, 100 + lead, fd, 4196 + lead, 1000000);
+  uint64_t n = io_clone(io, DATA, 100 + lead, file_of_descriptor(fd), 4196 + lead, 1000000);
   io_close(io);
   if (n > 0) {
     assert_int_equal(n, 1000000 / 4096 * 4096);
@@ -890,7 +891,7 @@ static void *copy_share(void *arg) {
     size_t n = (size_t)min_u64(50000, s->last - off);
     struct io_tile *t = io_tile_get(io);
     if (!t || io_tile_view(io, t, DATA, off, n, &err) < 0) break;
-    io_tile_write(io, t, s->fd, off, n);
+    io_tile_write(io, t, file_of_descriptor(s->fd), off, n);
     off += n;
   }
   (void)io_drain(io, &err);

@@ -4,6 +4,7 @@
 //
 // A "command" here is what the program does: complete an unfinished seal if there is one, else
 // stage, run and seal. It is run in a child, so that it can be killed.
+#include "platform/descriptor.h"
 #include "fs_fault.h"
 #include "sanitized.h"
 #include "toy_fixture.h"
@@ -142,8 +143,9 @@ static uint64_t audit_damage(void) {
   struct err err = {0};
   const struct audit_options options = {.shown = name, .jobs = 1};
   const int dir = open(toy.dest, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  int rc = manifest_read(&m, &(struct manifest_at){dir, name, name, "x.onnx", NULL}, &err);
-  if (rc == 0) rc = manifest_audit(&m, dir, &options, &result, &err);
+  int rc = manifest_read(
+      &m, &(struct manifest_at){folder_of_descriptor(dir), name, name, "x.onnx", NULL}, &err);
+  if (rc == 0) rc = manifest_audit(&m, folder_of_descriptor(dir), &options, &result, &err);
   manifest_free(&m);
   close(dir);
   return rc ? UINT64_MAX : result.damaged;
@@ -416,7 +418,7 @@ static void test_an_old_model_of_any_size_is_read(void **state) {
 static bool may_replace(const char *name) {
   const int dest = open(toy.dest, O_RDONLY | O_DIRECTORY);
   struct seal_refers refers = {.n = 0};
-  const bool may = seal_may_replace(&refers, dest, toy.dest, "x.onnx", name);
+  const bool may = seal_may_replace(&refers, folder_of_descriptor(dest), toy.dest, "x.onnx", name);
   seal_refers_done(&refers);
   close(dest);
   return may;

@@ -403,7 +403,7 @@ static void test_bounds_descriptors(void **state) {
   }
   assert_int_equal(sources_count(p->s), FILES + 1);
   assert_true(open_descriptors() <= SOURCES_MAX_OPEN + 10);
-  int pinned;
+  struct file pinned;
   assert_int_equal(sources_fd(p->s, 1, &pinned, &p->err), 0);
   for (uint32_t i = 0; i < FILES; i++) {
     const uint32_t k = i * 7919 % FILES;
@@ -415,7 +415,7 @@ static void test_bounds_descriptors(void **state) {
   assert_true(open_descriptors() <= SOURCES_MAX_OPEN + 10);
   assert_true(sources_looks(p->s) <= 2 * FILES); // one for each that was opened, at most
   char text[9] = {0};
-  assert_int_equal(pread(pinned, text, 8, 0), 8); // was never closed under us
+  assert_int_equal(file_read_at(pinned, text, 8, 0), 8); // was never closed under us
   assert_string_equal(text, "00000000");
   sources_release_fd(p->s, 1);
   // File 2 has long been closed: the last SOURCES_MAX_OPEN reads were of others.

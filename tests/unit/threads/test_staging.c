@@ -1,4 +1,5 @@
 // The staging folder: what is made, taken over, refused, emptied, removed.
+#include "platform/descriptor.h"
 #include "fs_fault.h"
 #include "stream/staging/inside/records.h"
 #include "stream/staging/staging_folder.h"
@@ -97,11 +98,11 @@ static void test_fresh(void **state) {
   for (size_t i = 0; i < sizeof files / sizeof *files; i++)
     assert_true(toy_exists(folder_of(&o), files[i]));
   struct stat at;
-  assert_int_equal(fstatat(o.st.folder, "x.onnx.data", &at, 0), 0);
+  assert_int_equal(fstatat(folder_descriptor(o.st.folder), "x.onnx.data", &at, 0), 0);
   assert_int_equal(at.st_mode & 0777, 0640); // what the umask gives
   assert_int_equal(at.st_size, o.job.plan.outputs[0].size);
   assert_true((uint64_t)at.st_blocks * 512 >= o.job.plan.outputs[0].size);
-  assert_int_equal(fstat(o.st.folder, &at), 0);
+  assert_int_equal(fstat(folder_descriptor(o.st.folder), &at), 0);
   assert_int_equal(at.st_mode & 0777, 0750);
   assert_true(staging_disk_bytes(&o.st) >= o.job.plan.outputs[0].size);
   assert_int_equal(staging_remove(&o.st, &o.err), 0);
@@ -187,9 +188,11 @@ static void test_bad_records_are_passed_over(void **state) {
   char file[400];
   snprintf(file, sizeof file, "%s/records.3", folder_of(&o));
   int fd = open(file, O_WRONLY | O_CREAT | O_APPEND, 0666);
-  assert_int_equal(records_append(fd, 0, digest, &none, other, &o.err), 0); // another header
-  assert_int_equal(records_append(fd, 99, digest, &none, o.st.header_sha256, &o.err),
-                   0); // no such unit
+  assert_int_equal(records_append(file_of_descriptor(fd), 0, digest, &none, other, &o.err),
+                   0); // another header
+  assert_int_equal(
+      records_append(file_of_descriptor(fd), 99, digest, &none, o.st.header_sha256, &o.err),
+      0); // no such unit
   close(fd);
   append(&o, "records.3", "{\"unit\":0,\"sha256\":\"", 20);
   append(&o, "records.3", "\0\0\0\0\0\n", 6);
@@ -198,8 +201,10 @@ static void test_bad_records_are_passed_over(void **state) {
   assert_int_equal(staging_done_count(&o.st), 0);
   // A line changed by one digit, then a good one.
   fd = open(file, O_RDWR | O_TRUNC | O_APPEND);
-  assert_int_equal(records_append(fd, 0, digest, &none, o.st.header_sha256, &o.err), 0);
-  assert_int_equal(records_append(fd, 1, digest, &none, o.st.header_sha256, &o.err), 0);
+  assert_int_equal(
+      records_append(file_of_descriptor(fd), 0, digest, &none, o.st.header_sha256, &o.err), 0);
+  assert_int_equal(
+      records_append(file_of_descriptor(fd), 1, digest, &none, o.st.header_sha256, &o.err), 0);
   close(fd);
   fd = open(file, O_WRONLY);
   assert_int_equal(pwrite(fd, "1", 1, 8), 1); // "unit":0 becomes 1
@@ -466,7 +471,7 @@ static void test_fallocate_fails(void **state) {
   assert_int_equal(open_it(&o, false), 0);
   assert_non_null(strstr(o.note, "cannot reserve space"));
   struct stat at;
-  assert_int_equal(fstatat(o.st.folder, "x.onnx.data", &at, 0), 0);
+  assert_int_equal(fstatat(folder_descriptor(o.st.folder), "x.onnx.data", &at, 0), 0);
   assert_int_equal(at.st_size, o.job.plan.outputs[0].size);
   end_it(&o);
 }

@@ -23,7 +23,7 @@ enum { IO_ATTEMPT_BYTES = 1 << 20 };
 // One attempt. Between start and reap it belongs to the engine, and the bytes at `at` stay in
 // place.
 struct io_op {
-  int fd;
+  struct file fd;
   const uint8_t *at;  // the bytes
   size_t n;           // how many of them in this attempt, 1..IO_ATTEMPT_BYTES
   uint64_t off;       // where in fd
@@ -61,11 +61,12 @@ struct io_engine {
   // any op that was not reaped, as long as the process lives. NULL: an engine that cannot be lost.
   int (*lost)(void *self);
   // One attempt to read, blocking. Bytes moved, 0 at the end of the file, or -errno.
-  ssize_t (*read)(void *self, int fd, void *buf, size_t n, uint64_t off);
+  ssize_t (*read)(void *self, struct file fd, void *buf, size_t n, uint64_t off);
   // A hint that [off, off+n) of fd should go to disk; does not wait for it, cannot fail.
-  void (*writeback)(void *self, int fd, uint64_t off, uint64_t n);
+  void (*writeback)(void *self, struct file fd, uint64_t off, uint64_t n);
   // One attempt to make [out_off, +n) of fd share the blocks of [off, +n) of source. 0 or -errno.
-  int (*clone)(void *self, int source, uint64_t off, int fd, uint64_t out_off, uint64_t n);
+  int (*clone)(void *self, struct file source, uint64_t off, struct file fd, uint64_t out_off,
+               uint64_t n);
 };
 
 extern const struct io_engine io_uring_engine; // io_uring: writes overlap where they can
@@ -81,8 +82,9 @@ const struct io_engine *io_engine_of(enum io_mode mode);
 void io_engine_wrap(const struct io_engine *(*wrap)(const struct io_engine *engine));
 
 // The plain system calls that several engines share: one attempt each, -errno on failure.
-ssize_t io_sync_read(void *self, int fd, void *buf, size_t n, uint64_t off);
-int io_sync_clone(void *self, int source, uint64_t off, int fd, uint64_t out_off, uint64_t n);
+ssize_t io_sync_read(void *self, struct file fd, void *buf, size_t n, uint64_t off);
+int io_sync_clone(void *self, struct file source, uint64_t off, struct file fd, uint64_t out_off,
+                  uint64_t n);
 
 // A line of finished ops, for engines that finish them on the spot.
 struct io_done_line {

@@ -47,7 +47,7 @@ struct io {
   struct err failure;          // the first since the last drain
 
   struct io_behind { // written and not yet handed to writeback, at several places by turns
-    int fd;
+    struct file fd;
     uint64_t off, n;
   } behind[IO_BEHIND];
   uint32_t next_behind; // to be taken where there is no other

@@ -36,7 +36,7 @@ void produce_close(struct produce *w);
 // Makes bytes [off, off+len) of an output, writes them to `fd` (-1: nowhere) and gives their
 // SHA-256. On return everything is written, though not durable. 0; -1 with an err that names the
 // output and the range; 1 if go_on said stop.
-int produce_range(struct produce *w, const struct plan_unit *range, int fd,
+int produce_range(struct produce *w, const struct plan_unit *range, struct file fd,
                   uint8_t digest[DIGEST_BYTES], struct err *err);
 
 // How many ranges are worth being made, and hashed, beside each other by one worker.
@@ -46,7 +46,7 @@ uint32_t produce_lines(const struct produce_options *o);
 // The same for ranges of one output that others may make parts of (options.claim): what is left of
 // them for us is made, and hashed if `hashed`, which more than one must be. What others made is then to
 // follow in order, before the digest of a line is asked for. Results as of produce_range.
-int produce_parts(struct produce *w, const struct plan_unit ranges[], uint32_t n, int fd,
+int produce_parts(struct produce *w, const struct plan_unit ranges[], uint32_t n, struct file fd,
                   bool hashed, struct err *err);
 // The next `len` bytes of the output, which are in `fd`, and their error figures, which stay the
 // caller's.

@@ -16,10 +16,10 @@ static inline bool records_is_name(const char *name) {
 
 // Makes a free `records.<n>` in the folder, n = first, first + step, …: a file of this writer alone. Gives its
 // descriptor, or -1 with err. (Members of a plan begin at numbers of their own, so that they need not try one another's.)
-int records_open(int folder, uint32_t first, uint32_t step, struct err *err);
+struct file records_open(struct folder folder, uint32_t first, uint32_t step, struct err *err);
 // Appends one line. The unit's bytes must be durable before. errors: of what the unit quantized,
 // maybe empty.
-int records_append(int fd, uint32_t unit, const uint8_t digest[DIGEST_BYTES],
+int records_append(struct file fd, uint32_t unit, const uint8_t digest[DIGEST_BYTES],
                    const struct figure_sums *errors, const uint8_t header_sha256[DIGEST_BYTES],
                    struct err *err);
 
@@ -34,6 +34,6 @@ struct records {
 };
 // Reads every records file of the folder into *r. Lines that are torn, malformed, of another
 // header or of an unknown unit are passed over.
-int records_load(int folder, struct records *r, struct err *err);
+int records_load(struct folder folder, struct records *r, struct err *err);
 
 #endif

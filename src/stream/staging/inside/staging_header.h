@@ -9,7 +9,7 @@
 
 // Writes header.json into the folder, durably, and gives its SHA-256. id: of the plan, or of what
 // else the folder is named for.
-int staging_header_write(int folder, const uint8_t id[DIGEST_BYTES], struct sources *s,
+int staging_header_write(struct folder folder, const uint8_t id[DIGEST_BYTES], struct sources *s,
                          const struct staging_options *options, uint8_t sha256[DIGEST_BYTES],
                          struct err *err);
 
@@ -21,7 +21,8 @@ struct staging_header {
   char made_by[64]; // "weir 0.1.0", where it is of another version or form than ours; else empty
 };
 // version: ours.
-int staging_header_read(int folder, const char *version, struct staging_header *h, struct err *err);
+int staging_header_read(struct folder folder, const char *version, struct staging_header *h,
+                        struct err *err);
 void staging_header_free(struct staging_header *h);
 
 bool staging_header_is_of(const struct staging_header *h, const uint8_t id[DIGEST_BYTES]);
