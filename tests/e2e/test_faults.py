@@ -224,6 +224,16 @@ def changes_refused(counts):
                 yield {"WEIR_FAULT": fault.format(number)}
 
 
+def looks_refused(counts):
+    """Of the calls that change nothing: each kind refused at each of its times, once and from then on."""
+    for word in (name[5:] for name in counts if name.startswith("look:")):
+        for number in range(1, counts[f"look:{word}"] + 1):
+            if ALL or number == 1 or number % 24 == 7:
+                yield {"WEIR_FAULT": f"EIO:{word}:{number}"}
+            if ALL or number == 2:
+                yield {"WEIR_FAULT": f"EACCES:{word}:{number}:persist"}
+
+
 def memory_refused(counts):
     step = EVERY if ALL else 293
     for kind, every in (("heap", step), ("map", (step + 3) // 4)):
@@ -281,7 +291,7 @@ def trial(weir, weir_fault, story, folder, given, expected, fault):
     return done.code
 
 
-@pytest.mark.parametrize("faults", [changes_refused, memory_refused, transfers_spoiled], ids=lambda faults: faults.__name__)
+@pytest.mark.parametrize("faults", [changes_refused, looks_refused, memory_refused, transfers_spoiled], ids=lambda faults: faults.__name__)
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__.lower())
 def test_whatever_fails(weir, weir_fault, tmp_path, given, story, faults):
     whole = story(weir, given)

@@ -5,6 +5,7 @@
 // this file is all it takes. Calls are counted over all threads, in the order in which they arrive.
 #include "fs_fault.h"
 
+#include "fault_counts.h"
 #include "fs_shadow.h"
 #include "platform/descriptor.h"
 #include "stream/sys/fs.h"
@@ -72,8 +73,17 @@ static int shadowed(int fd, int result) {
 
 // ---- the calls of platform/files.def: changes are counted, and the others fail by their word ----
 
-// True if this call, which changes nothing, is to fail. It is not one of those that are counted.
-static bool strikes_look(const char *word) {
+enum row {
+#define CALL(kind, word, about, result, failed, name, parameters, arguments) ROW_##name,
+#include "platform/files.def"
+#undef CALL
+  ROWS
+};
+static _Atomic uint64_t looks[ROWS];
+
+// True if this call, which changes nothing, is to fail: it is none of those that "*" means.
+static bool strikes_look(enum row row, const char *word) {
+  atomic_fetch_add(&looks[row], 1);
   if (fault.action == COUNT_ONLY || strcmp(fault.call, word) != 0) return false;
   const uint64_t m = atomic_fetch_add(&matching, 1) + 1;
   if (m != fault.nth && !(fault.persist && m > fault.nth)) return false;
@@ -83,11 +93,11 @@ static bool strikes_look(const char *word) {
   return fault.action != STOP;
 }
 
-#define CHANGE(word, about) strikes(word, about)
-#define LOOK(word, about) ((void)about, strikes_look(word))
+#define CHANGE(row, word, about) strikes(word, about)
+#define LOOK(row, word, about) ((void)about, strikes_look(row, word))
 #define CALL(kind, word, about, result, failed, name, parameters, arguments)                       \
   static result fault_##name parameters {                                                          \
-    return kind(word, about) ? failed : file_calls_of_system.name arguments;                       \
+    return kind(ROW_##name, word, about) ? failed : file_calls_of_system.name arguments;           \
   }
 #include "platform/files.def"
 #undef CALL
@@ -104,6 +114,31 @@ static int shadowed_sync_data(struct file f) {
 }
 static int shadowed_folder_sync(struct folder f) {
   return shadowed(folder_descriptor(f), fault_folder_sync(f));
+}
+
+// By word: how often a call was made that changes nothing.
+static void tell_looks(void) {
+  static const struct {
+    bool look;
+    const char *name;
+  } rows[] = {
+#undef CHANGE
+#undef LOOK
+#define CHANGE false
+#define LOOK true
+#define CALL(kind, word, about, result, failed, name, parameters, arguments) {kind, "look:" word},
+#include "platform/files.def"
+#undef CALL
+  };
+  uint64_t sums[ROWS] = {0};
+  for (int i = 0; i < ROWS; i++) {
+    int first = 0;
+    while (strcmp(rows[first].name, rows[i].name) != 0)
+      first++;
+    if (rows[i].look) sums[first] += looks[i];
+  }
+  for (int i = 0; i < ROWS; i++)
+    if (sums[i] > 0) fault_counts_tell(rows[i].name, sums[i]);
 }
 
 static void install_calls(void) {
@@ -251,4 +286,5 @@ __attribute__((constructor)) static void install_from_environment(void) {
   fs_fault_open_log();
   fs_shadow_open();
   if ((spec && *spec) || log_fd >= 0) fs_fault_install(spec);
+  if (fault_counts_wanted()) atexit(tell_looks);
 }
