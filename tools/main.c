@@ -14,12 +14,12 @@
 #include "cli/report.h"
 #include "cli/stop.h"
 #include "execute/execution.h"
+#include "platform/machine.h"
 #include "request/cli_request.h"
 
 #include <malloc.h>
 #include <signal.h>
 #include <string.h>
-#include <unistd.h>
 
 static int (*const commands[CLI_COMMANDS])(const struct cli_args *, struct err *) = {
 #define COMMAND(stem, ...) cmd_##stem,
@@ -35,7 +35,7 @@ static _Noreturn void out_of_memory(size_t bytes) {
            quote_bytes(bytes).s, quote_bytes(arena_held_bytes()).s);
   err_fill_hint(&err, "raise the limit on memory, or lower --memory or --jobs");
   report_error(&err);
-  _exit(ERR_NO_MEMORY);
+  process_end(ERR_NO_MEMORY);
 }
 
 // Tables of 128 KiB and more have a mapping of their own, so that they grow without being copied

@@ -6,12 +6,12 @@
 #include "execute/execution.h"
 
 #include "base/again.h"
+#include "platform/machine.h"
 #include "side_inputs/side_inputs.h"
 #include "stream/sys/fs.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -141,7 +141,6 @@ int execution_check_data_file(const struct execution *exec, struct err *err) {
 }
 
 int execution_unnamed_file(void *ctx) {
-  const char *in = getenv("TMPDIR");
   (void)ctx;
-  return again_create(AT_FDCWD, in && *in ? in : "/var/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  return again_create(AT_FDCWD, machine_temporary_folder(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 }

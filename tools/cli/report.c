@@ -11,7 +11,7 @@
 
 #include "cli/progress.h"
 #include "cli/stop.h"
-#include "stream/sys/machine.h"
+#include "platform/machine.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -5,10 +5,10 @@
 // they have everywhere.
 #include "cli/commands.h"
 #include "cli/report.h"
+#include "platform/machine.h"
 #include "render/models/render_diff.h"
 #include "request/cli_request.h"
 #include "request/fill.h"
-#include "stream/sys/machine.h"
 
 #include <stdlib.h>
 #include <unistd.h>
