@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 MOST_FILES = 25
 
 COMMAND_LINE_ROOMS = {f"libweir_{name}" for name in ("cli", "help", "render_runs", "render_models", "render_results", "html", "request", "commands")}
-COMMAND_LINE = re.compile(r"(cli|cmd|report|render|help|html|hints|progress|stop)_[a-z_]+")
+COMMAND_LINE = re.compile(r"(cli|cmd|report|render|help|html|hints|progress|stop|terminal)_[a-z_]+")
 PRINTS = {"printf", "vprintf", "puts", "putchar", "perror", "stdout", "stderr", "__printf_chk", "__vprintf_chk"}
 ENDS = {"exit", "_exit", "_Exit", "quick_exit", "signal", "sigaction", "fork", "vfork", "posix_spawn", "posix_spawnp", "system", "popen"}
 ENDS |= {"execv", "execve", "execvp", "execl", "execlp", "process_end"}

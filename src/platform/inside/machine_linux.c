@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -103,7 +104,7 @@ uint64_t variant_peak_memory(void) {
   return (kilobytes ? kilobytes : (uint64_t)usage.ru_maxrss) * 1024;
 }
 
-// ---- the program ----
+// ---- the program, the terminal ----
 
 int variant_program(char *to) {
   const ssize_t n = readlink("/proc/self/exe", to, PATH_BYTES - 1);
@@ -111,4 +112,9 @@ int variant_program(char *to) {
   if (n > 0) return n == PATH_BYTES - 1 ? -1 : 0;
   const unsigned long started = getauxval(AT_EXECFN);
   return started && realpath((const char *)started, to) ? 0 : -1;
+}
+
+uint32_t variant_columns(int fd) {
+  struct winsize w;
+  return ioctl(fd, TIOCGWINSZ, &w) == 0 ? w.ws_col : 0;
 }

@@ -38,5 +38,7 @@ uint64_t variant_group_limit(const char *root);
 uint64_t variant_peak_memory(void);
 // As process_program.
 int variant_program(char *to);
+// As terminal_columns.
+uint32_t variant_columns(int fd);
 
 #endif
