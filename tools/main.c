@@ -12,13 +12,12 @@
 #include "cli/help/topics.h"
 #include "cli/hints.h"
 #include "cli/report.h"
-#include "cli/stop.h"
 #include "execute/execution.h"
 #include "platform/machine.h"
+#include "platform/stops.h"
 #include "request/cli_request.h"
 
 #include <malloc.h>
-#include <signal.h>
 #include <string.h>
 
 static int (*const commands[CLI_COMMANDS])(const struct cli_args *, struct err *) = {
@@ -151,10 +150,7 @@ static bool has_written(const struct cli_args *args) {
 }
 
 int main(int argc, char **argv) {
-  // A reader of our output that goes away must not kill a run half-way: writes fail instead.
-  // So must a limit on the size of files (ulimit -f), which is a disk that is full.
-  signal(SIGPIPE, SIG_IGN);
-  signal(SIGXFSZ, SIG_IGN);
+  stops_fail_writes(); // a reader of our output that goes away must not end a run half-way
   set_memory_up();
   report_open(false, REPORT_PROGRESS_AUTO);
   struct cli_args args;
@@ -170,6 +166,6 @@ int main(int argc, char **argv) {
     rc = (int)late.kind;
   }
   cli_free(&args);
-  stop_pass_on(); // an interrupted run ends by the signal, so that loops of a shell end as well
+  stops_pass_on(); // an interrupted run ends by the signal, so that loops of a shell end as well
   return rc;
 }

@@ -31,7 +31,7 @@ static inline double machine_clock(void) {
 }
 // The time, in nanoseconds since 1970 as times of files are (entry_facts). It may be set back.
 int64_t machine_time_ns(void);
-// Waits so long; less where a request to stop (stop.h) ends the wait.
+// Waits so long; less where a request to stop (stops.h) ends the wait.
 void machine_sleep_ms(uint32_t ms);
 
 // A moment in UTC, by the calendar of today; months and days begin with 1.

@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <stdint.h>
 
-// pthread_create of a thread that no request to stop reaches (stop.h): they go to the one that calls. What a thread does wrong itself, as
+// pthread_create of a thread that no request to stop reaches (stops.h): they go to the one that calls. What a thread does wrong itself, as
 // to read of a file that was cut, stays its own.
 int pthreads_start(pthread_t *thread, const pthread_attr_t *attr, void *(*work)(void *ctx),
                    void *ctx);

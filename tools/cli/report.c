@@ -10,8 +10,8 @@
 #include "cli/hints.h"
 
 #include "cli/progress.h"
-#include "cli/stop.h"
 #include "platform/machine.h"
+#include "platform/stops.h"
 #include "platform/terminal.h"
 
 #include <errno.h>
@@ -195,17 +195,17 @@ void report_text(const char *text, size_t n) {
 
 static const volatile int *stop(void *ctx) {
   (void)ctx;
-  return stop_watch();
+  return stops_watch();
 }
 
 static void remove_file(void *ctx, const char *path) {
   (void)ctx;
-  stop_removes(path);
+  stops_removes(path);
 }
 
 static void keep_file(void *ctx, const char *path) {
   (void)ctx;
-  stop_keeps(path);
+  stops_keeps(path);
 }
 
 static void data(void *ctx, struct span bytes) {

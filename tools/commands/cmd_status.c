@@ -1,9 +1,9 @@
 // weir status: how far a planned run is (plan_status.h); with --watch again and again, with the rate between two looks.
 #include "cli/commands.h"
 #include "cli/report.h"
-#include "cli/stop.h"
 #include "distribute/plan_status.h"
 #include "platform/machine.h"
+#include "platform/stops.h"
 #include "stream/sys/threads.h"
 
 #include <stdio.h>
@@ -106,7 +106,7 @@ static int watch(const struct cli_args *args, const volatile int *stop, struct e
 }
 
 int cmd_status(const struct cli_args *args, struct err *err) {
-  const volatile int *stop = stop_watch();
+  const volatile int *stop = stops_watch();
   struct plan_status l;
   if (cli_flag(args, OPT_WATCH)) return watch(args, stop, err);
   int rc = look(&l, args, err);

@@ -20,7 +20,7 @@ bool threads_start(pthread_t *thread, size_t stack_bytes, void *(*work)(void *ct
 // Processors that this process may use, THREADS_MAX at most.
 uint32_t threads_processors(void);
 
-// Is the flag set? A request to stop sets it (stop.h), in whatever thread; NULL: never.
+// Is the flag set? A request to stop sets it (stops.h), in whatever thread; NULL: never.
 static inline bool threads_must_stop(const volatile int *stop) {
   return stop && __atomic_load_n(stop, __ATOMIC_RELAXED);
 }
