@@ -12,14 +12,13 @@
 #include "cli/help/topics.h"
 #include "cli/hints.h"
 #include "cli/report.h"
-#include "cli/stop.h"
 #include "execute/execution.h"
+#include "platform/machine.h"
+#include "platform/stops.h"
 #include "request/cli_request.h"
 
 #include <malloc.h>
-#include <signal.h>
 #include <string.h>
-#include <unistd.h>
 
 static int (*const commands[CLI_COMMANDS])(const struct cli_args *, struct err *) = {
 #define COMMAND(stem, ...) cmd_##stem,
@@ -35,7 +34,7 @@ static _Noreturn void out_of_memory(size_t bytes) {
            quote_bytes(bytes).s, quote_bytes(arena_held_bytes()).s);
   err_fill_hint(&err, "raise the limit on memory, or lower --memory or --jobs");
   report_error(&err);
-  _exit(ERR_NO_MEMORY);
+  process_end(ERR_NO_MEMORY);
 }
 
 // Tables of 128 KiB and more have a mapping of their own, so that they grow without being copied
@@ -151,10 +150,7 @@ static bool has_written(const struct cli_args *args) {
 }
 
 int main(int argc, char **argv) {
-  // A reader of our output that goes away must not kill a run half-way: writes fail instead.
-  // So must a limit on the size of files (ulimit -f), which is a disk that is full.
-  signal(SIGPIPE, SIG_IGN);
-  signal(SIGXFSZ, SIG_IGN);
+  stops_fail_writes(); // a reader of our output that goes away must not end a run half-way
   set_memory_up();
   report_open(false, REPORT_PROGRESS_AUTO);
   struct cli_args args;
@@ -170,6 +166,6 @@ int main(int argc, char **argv) {
     rc = (int)late.kind;
   }
   cli_free(&args);
-  stop_pass_on(); // an interrupted run ends by the signal, so that loops of a shell end as well
+  stops_pass_on(); // an interrupted run ends by the signal, so that loops of a shell end as well
   return rc;
 }

@@ -1,7 +1,7 @@
 #include "distribute/member.h"
 
+#include "platform/machine.h"
 #include "stream/run/effort.h"
-#include "stream/sys/machine.h"
 
 #include <assert.h>
 #include <ctype.h>
@@ -33,7 +33,7 @@ static bool number(const char *text, uint32_t *x) {
 
 static bool variable(const char *name, uint32_t *x) {
   if (name && name[0] == '=') return number(name + 1, x);
-  return name && number(getenv(name), x);
+  return name && number(machine_variable(name), x);
 }
 
 static bool take(const struct row *r, struct scheduler_says *says) {

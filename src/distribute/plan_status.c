@@ -1,11 +1,11 @@
 #include "distribute/plan_status.h"
 
 #include "base/again.h"
+#include "platform/machine.h"
 #include "stream/sys/reread.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <time.h>
 
 static int recheck(struct plan_status *s, struct err *err) {
   struct observer *o = s->x.observer;
@@ -32,16 +32,14 @@ static int recheck(struct plan_status *s, struct err *err) {
 
 int plan_status_look(struct plan_status *s, const char *path, bool rechecks, struct observer *o,
                      struct err *err) {
-  struct timespec now;
   *s = (struct plan_status){.first_damaged = NO_ID};
   if (planned_open(&s->x, path, STAGING_AS_VIEWER, o, err)) return -1;
   if (s->x.in_place) return 0;
   if (rechecks && !s->x.joined.sealed && recheck(s, err)) return -1;
   planned_count(&s->x);
-  clock_gettime(CLOCK_REALTIME, &now);
   const struct staging_joined *j = &s->x.joined;
   const int64_t began = j->began_ns ? j->began_ns : j->planned_ns;
-  const double seconds = (double)now.tv_sec + (double)now.tv_nsec / 1e9 - (double)began / 1e9;
+  const double seconds = (double)(machine_time_ns() - began) / 1e9;
   if (seconds > 0) s->rate = (double)s->x.done / seconds;
   return 0;
 }

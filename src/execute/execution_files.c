@@ -7,12 +7,12 @@
 
 #include "base/again.h"
 #include "platform/descriptor.h"
+#include "platform/machine.h"
 #include "side_inputs/side_inputs.h"
 #include "stream/sys/fs.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -144,7 +144,6 @@ int execution_check_data_file(const struct execution *exec, struct err *err) {
 }
 
 int execution_unnamed_file(void *ctx) {
-  const char *in = getenv("TMPDIR");
   (void)ctx;
-  return file_descriptor(file_make_nameless(HERE, in && *in ? in : "/var/tmp"));
+  return file_descriptor(file_make_nameless(HERE, machine_temporary_folder()));
 }

@@ -12,8 +12,8 @@
 #include "execute/commit/provenance.h"
 #include "execute/execution_stage.h"
 #include "pipeline/pipeline.h"
+#include "platform/machine.h"
 #include "stream/staging/unfinished.h"
-#include "stream/sys/machine.h"
 
 int execution_load(struct execution *exec, struct err *err) {
   const struct load_options load = {.warnings = &exec->flaws};

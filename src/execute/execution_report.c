@@ -7,8 +7,8 @@
 
 #include "base/version_number.h"
 #include "execute/execution_stage.h"
+#include "platform/machine.h"
 #include "stream/seal/manifest.h"
-#include "stream/sys/machine.h"
 
 #include <fcntl.h>
 

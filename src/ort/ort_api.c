@@ -7,6 +7,8 @@
 // version than the one that was asked for: it may lie past the table's end (asserted when this is compiled).
 #include "ort/ort_api.h"
 
+#include "platform/machine.h"
+
 #include <assert.h>
 #include <dlfcn.h>
 #include <link.h>
@@ -62,7 +64,7 @@ static int make_rest(struct ort *o, struct ort_failure *f) {
 // From 1.29 on the runtime tells its makers what models it opens (names of files and graphs, digests), unless this is
 // set before it begins: what is verified is nobody else's business.
 static void tell_nobody(void) {
-  (void)setenv("ORT_DISABLE_TELEMETRY", "1", 1);
+  machine_set_variable("ORT_DISABLE_TELEMETRY", "1");
 }
 
 int ort_open(struct ort *o, const char *library, struct ort_failure *f) {

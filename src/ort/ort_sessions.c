@@ -10,13 +10,13 @@
 #include "ort/ort_sessions.h"
 
 #include "base/again.h"
+#include "platform/machine.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 struct model {
@@ -269,9 +269,7 @@ static void name_outputs(const struct model *m, const struct frame_texts *wanted
 }
 
 static uint64_t microseconds(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+  return machine_clock_ns() / 1000;
 }
 
 static int take_outputs(struct ort_sessions *s, const struct frame_of_run *asked,

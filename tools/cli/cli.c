@@ -13,9 +13,9 @@
 #include "base/shell_words.h"
 #include "cli/cli_unknown.h"
 #include "cli/cli_values.h"
+#include "platform/machine.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 // ---- words --------------------------------------------------------------------------------------
@@ -153,8 +153,8 @@ static int take_words(struct cli_args *args, struct err *err) {
 static int take_environment(struct cli_args *args, struct err *err) {
   for (uint32_t i = 0; i < cli_tables->n_environment; i++) {
     const enum cli_option o = cli_tables->environment[i].option;
-    const char *text = getenv(cli_tables->environment[i].variable);
-    if (!text || !*text || !cli_option_belongs(o, args->command) || cli_given(args, o)) continue;
+    const char *text = machine_variable(cli_tables->environment[i].variable);
+    if (!text || !cli_option_belongs(o, args->command) || cli_given(args, o)) continue;
     const struct cli_taking t = cli_taking_of(args, o);
     t.value->inherited = true;
     if (cli_take_value(&t, text, err)) return -1;

@@ -10,14 +10,12 @@
 #include "cli/hints.h"
 
 #include "cli/progress.h"
-#include "cli/stop.h"
-#include "stream/sys/machine.h"
+#include "platform/machine.h"
+#include "platform/stops.h"
+#include "platform/terminal.h"
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 static struct {
   bool quiet, colour, bar;
@@ -35,15 +33,14 @@ static struct {
 // of errno; after a flush it is known.
 static void hold_stdout(void) {
   static char buffer[1 << 16];
-  setvbuf(stdout, buffer, isatty(STDOUT_FILENO) ? _IOLBF : _IOFBF, sizeof buffer);
+  setvbuf(stdout, buffer, terminal_is(TERMINAL_OUTPUT) ? _IOLBF : _IOFBF, sizeof buffer);
 }
 
 void report_open(bool quiet, enum report_progress progress) {
   hold_stdout();
-  const char *term = getenv("TERM"), *no_colour = getenv("NO_COLOR");
-  bool screen = isatty(STDERR_FILENO) && term && *term && strcmp(term, "dumb") != 0;
+  const bool screen = terminal_draws(TERMINAL_ERRORS);
   talk.quiet = quiet;
-  talk.colour = screen && !(no_colour && *no_colour);
+  talk.colour = screen && !terminal_is_plain();
   talk.progress = progress;
   talk.bar =
       screen && !quiet && (progress == REPORT_PROGRESS_AUTO || progress == REPORT_PROGRESS_EAGER);
@@ -133,9 +130,8 @@ static void end(void *ctx) {
 }
 
 static size_t screen_columns(void) {
-  struct winsize w;
-  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col >= 20) return w.ws_col;
-  return 80;
+  const uint32_t n = terminal_columns(TERMINAL_ERRORS);
+  return n >= 20 ? n : 80;
 }
 
 // Cuts text to so many characters; a cut never goes through one.
@@ -199,17 +195,17 @@ void report_text(const char *text, size_t n) {
 
 static const volatile int *stop(void *ctx) {
   (void)ctx;
-  return stop_watch();
+  return stops_watch();
 }
 
 static void remove_file(void *ctx, const char *path) {
   (void)ctx;
-  stop_removes(path);
+  stops_removes(path);
 }
 
 static void keep_file(void *ctx, const char *path) {
   (void)ctx;
-  stop_keeps(path);
+  stops_keeps(path);
 }
 
 static void data(void *ctx, struct span bytes) {

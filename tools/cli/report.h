@@ -34,7 +34,7 @@ void report_colour(bool on);
 // "weir: error: <msg>" and its hint.
 void report_error(const struct err *err);
 // What the command line prints of work: sentences as "weir: warning: …", "weir: …" and "hint: …", none of them with quiet;
-// progress; and the signals that interrupt it (stop.h). On a terminal progress is a bar that is redrawn in place; elsewhere
+// progress; and the signals that interrupt it (stops.h). On a terminal progress is a bar that is redrawn in place; elsewhere
 // lines, less and less often (progress_interval), the first after 10 s unless asked for, so that short runs print none
 // and a log of a long one stays short. As JSON: an event when the work begins, one a second, one when it ends.
 extern struct observer report_observer;

@@ -3,10 +3,10 @@
 #include "calibrate/calibrate_scales.h"
 #include "cli/commands.h"
 #include "cli/report.h"
+#include "platform/machine.h"
 #include "render/results/render_calibrated.h"
 #include "request/calibrate_take.h"
 #include "request/fill.h"
-#include "stream/sys/machine.h"
 
 #include <stdio.h>
 

@@ -5,13 +5,11 @@
 // they have everywhere.
 #include "cli/commands.h"
 #include "cli/report.h"
+#include "platform/machine.h"
+#include "platform/terminal.h"
 #include "render/models/render_diff.h"
 #include "request/cli_request.h"
 #include "request/fill.h"
-#include "stream/sys/machine.h"
-
-#include <stdlib.h>
-#include <unistd.h>
 
 static enum diffing_weights weights_of(const struct cli_args *args) {
   const char *word = cli_string(args, OPT_WEIGHTS);
@@ -24,8 +22,7 @@ static bool in_markdown(const struct cli_args *args) {
 
 static bool in_colour(const struct cli_args *args) {
   if (cli_flag(args, OPT_COLOR)) return true;
-  const char *no = getenv("NO_COLOR");
-  return !cli_flag(args, OPT_NO_COLOR) && isatty(STDOUT_FILENO) && !(no && *no);
+  return !cli_flag(args, OPT_NO_COLOR) && terminal_is(TERMINAL_OUTPUT) && !terminal_is_plain();
 }
 
 static int check_memory(const struct diffing *x, const struct cli_args *args, struct err *err) {

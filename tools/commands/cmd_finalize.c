@@ -1,8 +1,8 @@
 // weir finalize: members of a plan made its units, and the output is put in place (finalize.h).
 #include "cli/commands.h"
 #include "cli/report.h"
-#include "cli/stop.h"
 #include "distribute/finalize/finalize.h"
+#include "platform/stops.h"
 #include "render/runs/render_verified.h"
 #include "request/cli_request.h"
 #include "request/fill.h"
@@ -52,7 +52,7 @@ int cmd_finalize(const struct cli_args *args, struct err *err) {
   struct planned x;
   struct finalized f;
   struct arena arena = {0};
-  const volatile int *stop = stop_watch();
+  const volatile int *stop = stops_watch();
   if (key_file && sign_model_key(&key, key_file, SIGN_KEY_PRIVATE, err)) return -1;
   if (verify_options_take(&options, args, &report_observer, NULL, &arena, err) ||
       verify_staged_begin(&verify, &options, cli_string(args, OPT_EDITS), err)) {

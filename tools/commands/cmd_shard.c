@@ -1,8 +1,8 @@
 // weir shard: one member of a plan that several processes carry out (member.h).
 #include "cli/commands.h"
 #include "cli/report.h"
-#include "cli/stop.h"
 #include "distribute/member.h"
+#include "platform/stops.h"
 #include "request/cli_request.h"
 #include "request/fill.h"
 
@@ -51,7 +51,7 @@ static void print(const struct cli_args *args, const struct planned *x, const st
 }
 
 int cmd_shard(const struct cli_args *args, struct err *err) {
-  const volatile int *stop = stop_watch_member();
+  const volatile int *stop = stops_watch_scheduled(ERR_RETRY);
   struct member_request r = {.limits = cli_request_limits(args), .stop = stop};
   struct planned x;
   struct member part;

@@ -10,8 +10,8 @@
 // failed.
 #include "cli/commands.h"
 #include "cli/report.h"
-#include "cli/stop.h"
 #include "commands/shrink_inputs.h"
+#include "platform/stops.h"
 #include "request/cli_request.h"
 #include "request/pass_command.h"
 
@@ -78,7 +78,7 @@ static int each(const struct cli_args *args, const struct shrink_inputs *inputs,
     tally.skipped += skipped;
     tally.failed += rc != 0;
     tally.written += rc == 0 && !skipped;
-    if (rc == 0 && !cli_flag(args, OPT_INFO) && i + 1 < inputs->n_rows && *stop_watch())
+    if (rc == 0 && !cli_flag(args, OPT_INFO) && i + 1 < inputs->n_rows && *stops_watch())
       return err_set(err, ERR_RETRY, "interrupted: %u of %u models written", tally.written,
                      inputs->n_rows);
     if (rc == 0) continue;

@@ -4,7 +4,7 @@
 #include "audit/sign_model.h"
 #include "cli/commands.h"
 #include "cli/report.h"
-#include "cli/stop.h"
+#include "platform/stops.h"
 
 #include <stdio.h>
 
@@ -49,7 +49,7 @@ int cmd_sign(const struct cli_args *args, struct err *err) {
   if (rc == 0) rc = sign_model_key(&key, path, SIGN_KEY_PRIVATE, err);
   if (rc == 0) rc = audit_target_refuse(operand, &t, "sign", err);
   const struct work_options work = {
-      .jobs = cli_count(args, OPT_JOBS), .observer = &report_observer, .stop = stop_watch()};
+      .jobs = cli_count(args, OPT_JOBS), .observer = &report_observer, .stop = stops_watch()};
   if (rc == 0 && sign_model(&t, key, &work, &made, err)) {
     rc = -1;
     if (err->kind == ERR_INPUT) audit_target_hint(operand, "sign", &arena, err);

@@ -1,12 +1,12 @@
 // weir status: how far a planned run is (plan_status.h); with --watch again and again, with the rate between two looks.
 #include "cli/commands.h"
 #include "cli/report.h"
-#include "cli/stop.h"
 #include "distribute/plan_status.h"
+#include "platform/machine.h"
+#include "platform/stops.h"
 #include "stream/sys/threads.h"
 
 #include <stdio.h>
-#include <time.h>
 
 enum { LOOK_MS = 5000, TICK_MS = 100 };
 
@@ -89,7 +89,7 @@ static int watch(const struct cli_args *args, const volatile int *stop, struct e
   for (bool first = true;; first = false) {
     struct plan_status l;
     const int rc = look(&l, args, err);
-    const uint64_t now = threads_clock_ms(), done = l.x.done;
+    const uint64_t now = machine_clock_ms(), done = l.x.done;
     const bool over = rc || l.x.in_place || l.x.missing == 0;
     if (rc == 0 && !first && now > then)
       l.rate = (double)(done - before) * 1000 / (double)(now - then);
@@ -100,13 +100,13 @@ static int watch(const struct cli_args *args, const volatile int *stop, struct e
     before = done;
     then = now;
     for (int waited = 0; waited < LOOK_MS && !threads_must_stop(stop); waited += TICK_MS)
-      nanosleep(&(struct timespec){.tv_nsec = TICK_MS * 1000000L}, NULL);
+      machine_sleep_ms(TICK_MS);
     if (threads_must_stop(stop)) return 0;
   }
 }
 
 int cmd_status(const struct cli_args *args, struct err *err) {
-  const volatile int *stop = stop_watch();
+  const volatile int *stop = stops_watch();
   struct plan_status l;
   if (cli_flag(args, OPT_WATCH)) return watch(args, stop, err);
   int rc = look(&l, args, err);

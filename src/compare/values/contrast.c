@@ -14,6 +14,7 @@
 #include "compare/values/contrast.h"
 
 #include "kernels/convert/kernels_convert.h"
+#include "platform/machine.h"
 #include "stream/eval/eval.h"
 #include "stream/run/memory_split.h"
 #include "stream/sys/threads.h"
@@ -86,7 +87,7 @@ static void tell(struct team *t, uint64_t bytes) {
   if (!observer_ticks(t->o->observer)) return;
   pthread_mutex_lock(&t->mu);
   t->bytes_done += bytes;
-  const uint64_t now = threads_clock_ms();
+  const uint64_t now = machine_clock_ms();
   if (now - t->told_ms >= TICK_MS) {
     t->told_ms = now;
     observer_tick_bytes(t->o->observer, t->bytes_done, t->bytes_total);

@@ -9,8 +9,9 @@
 // where SOURCE_DATE_EPOCH says when that is to have been; SLSA lets times be left out.
 #include "execute/commit/provenance.h"
 
-#include <stdlib.h>
-#include <time.h>
+#include "platform/machine.h"
+
+#include <stdio.h>
 
 static const char statement_type[] = "https://in-toto.io/Statement/v1";
 static const char predicate_type[] = "https://slsa.dev/provenance/v1";
@@ -20,8 +21,8 @@ static const char builder[] = "pkg:pypi/onnx-weir";
 
 // False: it is not set.
 static bool source_date(struct span *text) {
-  const char *said = getenv("SOURCE_DATE_EPOCH");
-  if (!said || !*said) return false;
+  const char *said = machine_variable("SOURCE_DATE_EPOCH");
+  if (!said) return false;
   *text = span_str(said);
   return true;
 }
@@ -37,11 +38,11 @@ int provenance_check_time(struct err *err) {
 static void put_metadata(struct json_out *out) {
   struct span text;
   uint64_t seconds;
-  struct tm at;
-  char when[32];
+  char when[64];
   if (!source_date(&text) || !span_decimal(text, &seconds)) return;
-  const time_t t = (time_t)seconds;
-  if (!gmtime_r(&t, &at) || !strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &at)) return;
+  const struct machine_date at = machine_date(seconds);
+  snprintf(when, sizeof when, "%04d-%02d-%02dT%02d:%02d:%02dZ", at.year, at.month, at.day, at.hour,
+           at.minute, at.second);
   json_put_object(out, "metadata");
   json_put_text(out, "startedOn", when);
   json_put_text(out, "finishedOn", when);

@@ -27,4 +27,19 @@ bool variant_is_administrator(void);
 // The times of a stat, in nanoseconds.
 void variant_times(const struct stat *at, struct entry_facts *out);
 
+// ---- the machine and this process ----
+
+// As machine_processors.
+uint32_t variant_processors(void);
+// Bytes of memory in the machine; and the least limit of the groups of processes that this one belongs to, as files below `root` say
+// ("": the system's own; tests have others). UINT64_MAX: nobody says, none.
+uint64_t variant_physical_memory(void);
+uint64_t variant_group_limit(const char *root);
+// As machine_peak_memory; 0: nobody says.
+uint64_t variant_peak_memory(void);
+// As process_program.
+int variant_program(char *to);
+// As terminal_columns.
+uint32_t variant_columns(int fd);
+
 #endif

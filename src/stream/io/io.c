@@ -30,7 +30,7 @@
 // bench/README.md has the figures that this rests on.
 #include "stream/io/inside/io_queue.h"
 
-#include "stream/sys/machine.h"
+#include "platform/machine.h"
 #include "stream/sys/threads.h"
 
 #include <assert.h>

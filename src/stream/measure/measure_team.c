@@ -6,6 +6,7 @@
 //
 // What the items are is the caller's. The first failure ends it for all; so does a stop. Afterwards
 // the sources are checked to be unchanged.
+#include "platform/machine.h"
 #include "stream/measure/inside/measure_parts.h"
 #include "stream/sys/threads.h"
 
@@ -32,7 +33,7 @@ void measure_tell(struct measure_worker *w, uint64_t bytes) {
   if (!observer_ticks(m->o->observer)) return;
   pthread_mutex_lock(&m->mu);
   m->bytes_done += bytes;
-  const uint64_t now = threads_clock_ms();
+  const uint64_t now = machine_clock_ms();
   if (now - m->told_ms >= TICK_MS) {
     m->told_ms = now;
     observer_tick_bytes(m->o->observer, m->bytes_done, m->bytes_total);

@@ -19,6 +19,7 @@
 // does it all.
 #include "stream/run/inside/recorder.h"
 
+#include "platform/machine.h"
 #include "stream/sys/fs.h"
 #include "stream/sys/threads.h"
 
@@ -78,7 +79,7 @@ static int commit(struct recorder *d, const struct given *group, uint32_t n, str
   if (sync_outputs(d, group, n, err) || sources_unchanged(d->sources, err)) return -1;
   for (uint32_t i = 0; i < n; i++)
     if (staging_record(d->st, 0, group[i].unit, group[i].digest, &group[i].errors, err)) return -1;
-  const uint64_t now = threads_clock_ms();
+  const uint64_t now = machine_clock_ms();
   if (now - d->records_synced_ms < RECORDS_SYNC_MS) return 0;
   d->records_synced_ms = now;
   return staging_sync_records(d->st, 0, err);
@@ -127,7 +128,7 @@ void recorder_open(struct recorder **out, const struct plan *p, struct sources *
   d->sources = s;
   d->st = st;
   d->capacity = capacity;
-  d->records_synced_ms = threads_clock_ms();
+  d->records_synced_ms = machine_clock_ms();
   d->waiting = arena_alloc(&arena, capacity * sizeof *d->waiting);
   d->group = arena_alloc(&arena, capacity * sizeof *d->group);
   pthread_mutex_init(&d->mu, NULL);

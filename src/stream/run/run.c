@@ -16,6 +16,7 @@
 #include "stream/run/run.h"
 
 #include "platform/descriptor.h"
+#include "platform/machine.h"
 #include "stream/eval/eval.h"
 #include "stream/run/effort.h"
 #include "stream/run/inside/produce.h"
@@ -105,7 +106,7 @@ static const char *tensor_at(const struct run *r, uint32_t output, uint64_t off)
 
 // Tells what is done, now and then. The lock is held.
 static void tell(struct run *r, uint32_t output, uint64_t off) {
-  const uint64_t now = threads_clock_ms();
+  const uint64_t now = machine_clock_ms();
   if (now - r->told_ms < TICK_MS) return;
   r->told_ms = now;
   r->told.tensor = tensor_at(r, output, off);

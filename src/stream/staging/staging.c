@@ -21,6 +21,7 @@
 
 #include "base/again.h"
 #include "plan/plan_file.h"
+#include "platform/machine.h"
 #include "stream/staging/inside/records.h"
 #include "stream/staging/inside/staging_header.h"
 #include "stream/staging/staging_folder.h"
@@ -29,10 +30,10 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/file.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -370,9 +371,9 @@ int staging_lock_exclusive(struct staging *st, struct err *err) {
 }
 
 static void sign_lock(const struct staging *st) {
-  char host[100] = "", who[160];
-  gethostname(host, sizeof host - 1);
-  const int n = snprintf(who, sizeof who, "process %ld on %s\n", (long)getpid(), host);
+  char host[100], who[160];
+  machine_name(host, sizeof host);
+  const int n = snprintf(who, sizeof who, "process %" PRIu64 " on %s\n", process_id(), host);
   // For people only: a failure changes nothing.
   if (file_set_size(st->lock, 0) == 0 && file_write(st->lock, who, (size_t)n) < 0) return;
 }
@@ -383,17 +384,15 @@ static void sign_lock(const struct staging *st) {
 // is raised as far as the system lets it be.
 static int may_open_outputs(const struct opening *o) {
   enum { BESIDE = 64 }; // records, pipes, what the program began with
-  struct rlimit l;
-  const rlim_t need = o->p->n_outputs + o->p->n_sources + (rlim_t)BESIDE;
-  if (o->p->n_outputs <= PLAN_DATA_FILES_MAX + 1) return 0;
-  if (getrlimit(RLIMIT_NOFILE, &l) || l.rlim_cur >= need) return 0;
-  l.rlim_cur = need < l.rlim_max ? need : l.rlim_max;
-  if (l.rlim_cur >= need && setrlimit(RLIMIT_NOFILE, &l) == 0) return 0;
-  err_set(o->err, ERR_FAIL, "%u files are too many: this process can have at most %lu files open",
-          o->p->n_outputs, (unsigned long)l.rlim_max);
-  return err_hint(o->err,
-                  "run 'ulimit -n %lu' before it if that is allowed, or use fewer data files",
-                  (unsigned long)need);
+  const uint64_t need = (uint64_t)o->p->n_outputs + o->p->n_sources + BESIDE;
+  uint64_t most;
+  if (o->p->n_outputs <= PLAN_DATA_FILES_MAX + 1 || process_may_open(need, &most)) return 0;
+  err_set(o->err, ERR_FAIL,
+          "%u files are too many: this process can have at most %" PRIu64 " files open",
+          o->p->n_outputs, most);
+  return err_hint(
+      o->err, "run 'ulimit -n %" PRIu64 "' before it if that is allowed, or use fewer data files",
+      need);
 }
 
 // What would keep a run from beginning, asked in the order in which a run meets it. *space is

@@ -11,6 +11,7 @@
 #include "stream/sys/reread.h"
 
 #include "base/arena.h"
+#include "platform/machine.h"
 #include "stream/sys/lanes.h"
 #include "stream/sys/threads.h"
 
@@ -87,7 +88,7 @@ static void advance(struct team *t, uint64_t bytes) {
   if (bytes == 0) return;
   pthread_mutex_lock(&t->mu);
   t->done += bytes;
-  const uint64_t now = threads_clock_ms();
+  const uint64_t now = machine_clock_ms();
   if (t->work->tick && (now - t->told_ms >= TICK_MS || t->done == t->total)) {
     t->told_ms = now;
     t->work->tick(t->work->ctx, t->done, t->total);

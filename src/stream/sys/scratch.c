@@ -6,6 +6,7 @@
 
 #include "base/again.h"
 #include "platform/descriptor.h"
+#include "platform/machine.h"
 #include "stream/sys/fs.h"
 
 #include <errno.h>
@@ -19,8 +20,7 @@
 enum { TRIES = 8 };
 
 const char *scratch_parent(void) {
-  const char *in = getenv("TMPDIR");
-  return in && *in ? in : "/var/tmp";
+  return machine_temporary_folder();
 }
 
 // ---- dead ones ---------------------------------------------------------------------------------

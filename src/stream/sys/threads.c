@@ -1,17 +1,17 @@
 // Threads, the little that is needed of them: so many run one function, and all are awaited.
 //
 // Stacks are small and of fixed size: they count towards limits on data (ulimit -d, prlimit
-// --data), where the default of 8 MiB each would be most of the budget. All signals stay with the
-// calling thread's owner, except SIGBUS and its kind, which belong to the thread that caused them.
+// --data), where the default of 8 MiB each would be most of the budget. Requests to stop stay with
+// who called.
 //
 // If the system refuses a thread, those that were started do the work: fewer workers give the same
 // bytes.
 #include "stream/sys/threads.h"
 
+#include "platform/machine.h"
+#include "platform/pthreads.h"
+
 #include <assert.h>
-#include <sched.h>
-#include <signal.h>
-#include <time.h>
 
 enum { STACK_BYTES = 1 << 20 };
 
@@ -32,17 +32,7 @@ bool threads_start(pthread_t *thread, size_t stack_bytes, void *(*work)(void *ct
   pthread_attr_t attr;
   if (pthread_attr_init(&attr)) return false;
   pthread_attr_setstacksize(&attr, stack_bytes);
-  sigset_t before;
-  // The signals that a program handles go to the thread that called us.
-  sigset_t all;
-  sigfillset(&all);
-  sigdelset(&all, SIGBUS);
-  sigdelset(&all, SIGSEGV);
-  sigdelset(&all, SIGFPE);
-  sigdelset(&all, SIGILL);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  const bool started = pthread_create(thread, &attr, work, ctx) == 0;
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  const bool started = pthreads_start(thread, &attr, work, ctx) == 0;
   pthread_attr_destroy(&attr);
   return started;
 }
@@ -63,14 +53,6 @@ uint32_t threads_run(uint32_t n, void (*work)(void *ctx, uint32_t i), void *ctx)
 }
 
 uint32_t threads_processors(void) {
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set)) return 1;
-  const int n = CPU_COUNT(&set);
-  return n < 1 ? 1 : n > THREADS_MAX ? THREADS_MAX : (uint32_t)n;
-}
-
-uint64_t threads_clock_ms(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+  const uint32_t n = machine_processors();
+  return n < THREADS_MAX ? n : THREADS_MAX;
 }

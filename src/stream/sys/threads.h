@@ -17,15 +17,12 @@ uint32_t threads_run(uint32_t n, void (*work)(void *ctx, uint32_t i), void *ctx)
 // Starts one thread, with a stack of that size. False if the system gives none.
 bool threads_start(pthread_t *thread, size_t stack_bytes, void *(*work)(void *ctx), void *ctx);
 
-// Processors that this process may use.
+// Processors that this process may use, THREADS_MAX at most.
 uint32_t threads_processors(void);
 
-// Is the flag set? A signal handler sets it, in whatever thread; NULL: never.
+// Is the flag set? A request to stop sets it (stops.h), in whatever thread; NULL: never.
 static inline bool threads_must_stop(const volatile int *stop) {
   return stop && __atomic_load_n(stop, __ATOMIC_RELAXED);
 }
-
-// Milliseconds on a clock that never goes back.
-uint64_t threads_clock_ms(void);
 
 #endif

@@ -11,8 +11,8 @@
 // loss. Bounds of the user's own are judged on either.
 #include "verify/models/verify_models.h"
 
+#include "platform/machine.h"
 #include "stream/load/load.h"
-#include "stream/sys/machine.h"
 #include "verify/run/verify_half.h"
 #include "verify/run/verify_products.h"
 #include "verify/run/verify_rounded.h"

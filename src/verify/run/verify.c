@@ -3,7 +3,7 @@
 #include "verify/run/verify.h"
 
 #include "passes/custom_ops/custom_ops.h"
-#include "stream/sys/machine.h"
+#include "platform/machine.h"
 #include "stream/sys/scratch.h"
 #include "verify/runtime/runtime_find.h"
 

@@ -18,6 +18,7 @@
 
 #include "base/again.h"
 #include "base/span.h"
+#include "platform/machine.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -32,11 +33,6 @@
 int runtime_find_hint(struct err *err) {
   return err_hint(err, "pip install onnxruntime (1.20 or newer), or name its library with "
                        "--onnxruntime FILE or " RUNTIME_FIND_LIBRARY);
-}
-
-static const char *variable(const char *name) {
-  const char *value = getenv(name);
-  return value && *value ? value : NULL;
 }
 
 // ---- is it a library? ---------------------------------------------------------------------------
@@ -126,7 +122,7 @@ static const char *newest_in(const char *prefix, struct arena *a) {
 // Calls try(ctx, folder) for the folders of PATH, in order, until it gives something.
 static const char *in_path(const char *(*try)(const char *folder, struct arena *a),
                            struct arena *a) {
-  const char *path = variable("PATH");
+  const char *path = machine_variable("PATH");
   while (path && *path) {
     const size_t n = strcspn(path, ":");
     const char *folder = arena_string(a, span_of(path, n));
@@ -183,7 +179,7 @@ static const char *of_first_python(struct arena *a) {
 }
 
 static const char *of_user(struct arena *a) {
-  const char *base = variable("PYTHONUSERBASE"), *home = variable("HOME");
+  const char *base = machine_variable("PYTHONUSERBASE"), *home = machine_variable("HOME");
   if (base) return newest_in(base, a);
   return home ? newest_in(arena_printf(a, "%s/.local", home), a) : NULL;
 }
@@ -192,7 +188,8 @@ static const char *of_python(struct arena *a) {
   const char *us = ourselves(a);
   const char *own = us ? above_its_folder(us, a) : NULL;
   const char *const prefixes[] = {own && is_environment(own, a) ? own : NULL,
-                                  variable("VIRTUAL_ENV"), variable("CONDA_PREFIX"), own};
+                                  machine_variable("VIRTUAL_ENV"), machine_variable("CONDA_PREFIX"),
+                                  own};
   for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
     const char *found = prefixes[i] ? newest_in(prefixes[i], a) : NULL;
     if (found) return found;
@@ -224,7 +221,7 @@ static int check_nobody_else_writes(const char *path, struct arena *a, struct er
 }
 
 int runtime_find_library(const char *asked, struct arena *a, const char **out, struct err *err) {
-  const char *named = asked ? asked : variable(RUNTIME_FIND_LIBRARY);
+  const char *named = asked ? asked : machine_variable(RUNTIME_FIND_LIBRARY);
   *out = named ? named : of_python(a);
   if (!*out) {
     *out = "libonnxruntime.so.1";
@@ -252,7 +249,7 @@ static const char *beside_us(struct arena *a) {
 }
 
 int runtime_find_program(struct arena *a, const char **out, struct err *err) {
-  const char *named = variable(RUNTIME_FIND_PROGRAM);
+  const char *named = machine_variable(RUNTIME_FIND_PROGRAM);
   if (named && !is_program(named)) {
     err_set(err, ERR_RUNTIME, RUNTIME_FIND_PROGRAM " names '%s', which is not a program",
             quote_path(named).s);

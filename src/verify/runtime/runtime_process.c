@@ -12,6 +12,7 @@
 
 #include "base/again.h"
 #include "base/size_words.h"
+#include "platform/machine.h"
 #include "stream/sys/threads.h"
 #include "verify/runtime/runtime_find.h"
 
@@ -392,11 +393,11 @@ static enum runtime_end exchange(struct talk *t) {
   struct err wrong = {0};
   t->err = &wrong;
   enum step is = STEP_ON;
-  const uint64_t start = threads_clock_ms();
+  const uint64_t start = machine_clock_ms();
   const double limit = t->how->seconds * 1000;
   const int look_ms = t->how->memory_bytes > 0 ? LOOK_AT_MEMORY_MS : LOOK_MS;
   while (is == STEP_ON) {
-    const double gone = (double)(threads_clock_ms() - start);
+    const double gone = (double)(machine_clock_ms() - start);
     const enum runtime_end end = threads_must_stop(t->how->stop) ? RUNTIME_STOPPED
                                  : gone >= limit                 ? RUNTIME_LATE
                                  : is_too_large(t)               ? RUNTIME_DIED

@@ -3,7 +3,7 @@
 // Memory is that of the largest site. What cannot be cut, fed or run is "not verified", with its reason: a site that was not run is never called verified.
 #include "verify/run/verify.h"
 
-#include "stream/sys/machine.h"
+#include "platform/machine.h"
 #include "verify/run/verify_products.h"
 #include "verify/run/verify_written.h"
 #include "verify/sites/site_look.h"

@@ -10,7 +10,7 @@
 #include "verify/sites/verify_wide.h"
 
 #include "base/again.h"
-#include "stream/sys/machine.h"
+#include "platform/machine.h"
 
 #include <dirent.h>
 #include <errno.h>

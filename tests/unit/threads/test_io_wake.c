@@ -5,7 +5,8 @@
 #include "stream/io/io_wake.h"
 
 #include "base/span.h"
-#include "stream/sys/machine.h"
+#include "platform/inside/variant.h"
+#include "platform/machine.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -192,17 +193,17 @@ static void limits_of_groups(void **state) {
   char root[4096];
   snprintf(root, sizeof root, "%s/weir-group-XXXXXX", tmp ? tmp : "/var/tmp");
   assert_non_null(mkdtemp(root));
-  assert_true(machine_group_limit(root) == UINT64_MAX); // no cgroups at all
+  assert_true(variant_group_limit(root) == UINT64_MAX); // no cgroups at all
   put_file(root, "/proc/self/cgroup", "4:memory:/jobs/7\n1:cpu:/tight\n0::/a/b\n");
   put_file(root, "/sys/fs/cgroup/tight/memory.max", "1\n"); // not ours
   put_file(root, "/sys/fs/cgroup/a/b/memory.max", "max\n");
-  assert_true(machine_group_limit(root) == UINT64_MAX);
+  assert_true(variant_group_limit(root) == UINT64_MAX);
   put_file(root, "/sys/fs/cgroup/memory/jobs/7/memory.limit_in_bytes", "700\n");
-  assert_int_equal(machine_group_limit(root), 700); // version 1
+  assert_int_equal(variant_group_limit(root), 700); // version 1
   put_file(root, "/sys/fs/cgroup/a/memory.max", "600\n");
-  assert_int_equal(machine_group_limit(root), 600); // the group above
+  assert_int_equal(variant_group_limit(root), 600); // the group above
   put_file(root, "/sys/fs/cgroup/memory.max", "500\n");
-  assert_int_equal(machine_group_limit(root), 500); // and the root, as a container sees it
+  assert_int_equal(variant_group_limit(root), 500); // and the root, as a container sees it
   assert_int_equal(nftw(root, remove_one, 8, FTW_DEPTH | FTW_PHYS), 0);
 }
 

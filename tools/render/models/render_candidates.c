@@ -3,9 +3,9 @@
 #include "render/models/render_candidates.h"
 
 #include "cli/report.h"
+#include "platform/machine.h"
 #include "render/runs/render_passes.h"
 #include "render/runs/render_rank.h"
-#include "stream/sys/machine.h"
 
 #include <stdio.h>
 

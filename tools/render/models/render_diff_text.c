@@ -9,8 +9,8 @@
 //
 // Names are quoted: they come from files. Colours only where standard output is a terminal.
 #include "cli/report.h"
+#include "platform/machine.h"
 #include "render/models/render_diff.h"
-#include "stream/sys/machine.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 // What a calibration has to say when it is over.
 #include "render/results/render_calibrated.h"
 #include "cli/report.h"
-#include "stream/sys/machine.h"
+#include "platform/machine.h"
 
 #include <stdio.h>
 #include <string.h>

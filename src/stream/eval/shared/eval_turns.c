@@ -11,11 +11,10 @@
 #include "stream/eval/shared/eval_turns.h"
 
 #include "base/table.h"
+#include "platform/pthreads.h"
 
 #include <assert.h>
-#include <pthread.h>
 #include <stdlib.h>
-#include <time.h>
 
 enum { ASK_MS = 50 };
 
@@ -32,13 +31,9 @@ struct eval_turns {
 
 struct eval_turns *eval_turns_open(void) {
   struct eval_turns *t = calloc(1, sizeof *t);
-  pthread_condattr_t attr;
   if (!t) return NULL;
   pthread_mutex_init(&t->mu, NULL);
-  pthread_condattr_init(&attr);
-  pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-  pthread_cond_init(&t->ended, &attr);
-  pthread_condattr_destroy(&attr);
+  pthreads_condition(&t->ended);
   return t;
 }
 
@@ -56,15 +51,6 @@ static struct turn *find(struct eval_turns *t, const struct eval_cache_key *key,
   return NULL;
 }
 
-static void wait_a_little(struct eval_turns *t) {
-  struct timespec until;
-  clock_gettime(CLOCK_MONOTONIC, &until);
-  until.tv_nsec += ASK_MS * 1000000L;
-  until.tv_sec += until.tv_nsec / 1000000000L;
-  until.tv_nsec %= 1000000000L;
-  pthread_cond_timedwait(&t->ended, &t->mu, &until);
-}
-
 enum eval_turns_next eval_turns_wait(struct eval_cache *c, const struct eval_cache_key *key,
                                      uint64_t unit, struct eval_go_on go_on) {
   if (!c) return EVAL_TURNS_LOOK;
@@ -78,7 +64,7 @@ enum eval_turns_next eval_turns_wait(struct eval_cache *c, const struct eval_cac
       next = EVAL_TURNS_MINE;
       break;
     }
-    wait_a_little(t);
+    pthreads_wait_ms(&t->ended, &t->mu, ASK_MS);
     pthread_mutex_unlock(&t->mu);
     if (go_on.ask && !go_on.ask(go_on.ctx)) return EVAL_TURNS_STOPPED;
     pthread_mutex_lock(&t->mu);
