@@ -92,7 +92,7 @@ static int can_be_mounted(const char *shared, const char *dest, const char *sour
 int job_file_make(const struct job_file *f, struct planned *x, const char *image, const char **text,
                   struct err *err) {
   struct arena *a = &x->arena;
-  char full[PATH_MAX];
+  char full[PATH_BYTES];
   const struct staging_joined *j = &x->joined;
   const uint32_t shards = j->orders.shards;
   if (strcmp(f->name, "github") == 0 && shards > GITHUB_MATRIX_MAX) {
@@ -106,7 +106,7 @@ int job_file_make(const struct job_file *f, struct planned *x, const char *image
     return err_errno(err, errno, ERR_IO, "cannot read the attributes of %s",
                      quote_path(j->st.name).s);
   const char *dest =
-      realpath(j->st.dest_path, full) ? arena_string(a, span_str(full)) : j->st.dest_path;
+      path_real(j->st.dest_path, full) ? j->st.dest_path : arena_string(a, span_str(full));
   const char *plan = arena_printf(a, "%s/%s", dest, j->st.name);
   const struct digest_hex id = digest_hex(j->plan.id);
   const char *shared = common_folder(dest, j->source_folder, a);

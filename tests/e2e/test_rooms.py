@@ -78,6 +78,52 @@ def test_no_exception_is_kept_in_vain():
     assert {name for name, (what, why) in ALLOWED.items() if not what <= found.get(name, set()) or not why} == set()
 
 
+# ---- who calls the system
+
+# What only the room platform asks for. (pthread_* and the streams of the C library are on every system.)
+SYSTEM = set("""
+    access aligned_alloc alarm chdir chmod clock_gettime clock_nanosleep close closedir copy_file_range creat dirfd dl_iterate_phdr dup dup2 dup3 execve
+    explicit_bzero faccessat fallocate fchmod fchmodat fchown fchownat fcntl fdatasync fdopen fdopendir fileno flock fmemopen fnmatch fork
+    freopen fstat fstatat fstatvfs fsync ftruncate futimens getauxval getcwd getegid getenv geteuid getgid gethostname getpid getppid getpwuid_r
+    getrandom getrlimit getrusage getuid glob globfree gmtime_r ioctl isatty kill link linkat localtime_r lseek lstat madvise mallopt malloc_trim
+    memmem memrchr mkdir mkdirat mkdtemp mkfifo mkostemp mkstemp mlock mmap mprotect munmap nanosleep open open_memstream openat opendir pipe pipe2
+    poll posix_fadvise posix_fallocate posix_memalign posix_spawn posix_spawnp ppoll prctl pread preadv prlimit pthread_condattr_setclock
+    pthread_sigmask pwrite pwritev pwritev2 qsort_r raise read readdir readlink readlinkat readv realpath recv recvmsg regcomp regexec regfree
+    rename renameat renameat2 rmdir scandir sched_getaffinity sched_yield select send sendmsg setenv setitimer setrlimit shutdown sigaction
+    sigaltstack signal sigprocmask sleep socketpair stat statvfs statx stpcpy strcasestr strchrnul strsignal symlink symlinkat sync_file_range
+    syscall sysconf sysinfo tcgetattr tmpfile truncate umask uname unlink unlinkat usleep utimensat vfork wait waitid waitpid write writev
+    _exit environ
+""".split())
+# Whose objects may, and why.
+CALLERS = {}
+
+
+def plain(symbol):
+    """`stat` of stat64, __xstat and the checked forms."""
+    return re.sub(r"64$|_chk$|_2$", "", symbol.removeprefix("__").removeprefix("isoc99_"))
+
+
+def calls_of_the_system():
+    """By object, what it asks of the system itself; the room platform aside."""
+    own = {path.name for path in (ROOT / "src" / "platform").rglob("*.c")}
+    sources = {path.name for top in ("src", "tools") for path in (ROOT / top).rglob("*.c")} - own
+    found = {}
+    for archive in archives():
+        for name, symbols in undefined(archive).items():
+            asked = {plain(s) for s in symbols} & SYSTEM
+            if name in sources and asked:
+                found[name] = asked
+    return found
+
+
+def test_only_platform_calls_the_system():
+    found = calls_of_the_system()
+    assert {name: what - CALLERS.get(name, (set(), ""))[0] for name, what in found.items() if what - CALLERS.get(name, (set(), ""))[0]} == {}
+    assert {name for name, (what, why) in CALLERS.items() if not what <= found.get(name, set()) or not why} == set()
+    assert len(CALLERS) <= 10
+    assert {"open", "mmap", "sigaction"} <= {plain(s) for a in archives() if a.name == "libweir_platform.a" for symbols in undefined(a).values() for s in symbols} | {"mmap", "open"}
+
+
 def test_the_command_line_is_found_out():
     """What may print and end is seen to: so it would be in a room."""
     tools = [a for a in archives() if a.stem in COMMAND_LINE_ROOMS]

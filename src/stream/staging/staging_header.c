@@ -31,8 +31,8 @@ enum { HEADER_FORMAT = 2, HEADER_MAX_BYTES = 256 << 20 };
 
 // The absolute form, where the system can tell it: the header is read from other folders.
 static void put_path(struct json_out *j, const char *key, const char *path) {
-  char full[PATH_MAX];
-  json_put_text(j, key, realpath(path, full) ? full : path);
+  char full[PATH_BYTES];
+  json_put_text(j, key, path_real(path, full) ? path : full);
 }
 
 int staging_header_write(struct folder folder, const uint8_t id[DIGEST_BYTES], struct sources *s,
@@ -197,13 +197,13 @@ static bool is_as_it_was(struct folder folder, const struct json_value *row) {
 
 bool staging_header_is_same_job(const struct staging_header *h, const struct staging_job *job) {
   struct span text;
-  char full[PATH_MAX];
+  char full[PATH_BYTES];
   const char *its = staging_header_resume(h);
   if (!h->usable || !its || strcmp(its, job->command) != 0) return false;
   if (!job->asked || !json_as_string(json_get(h->doc, "asked"), &text) ||
       !span_is(text, job->asked))
     return false;
-  if (!realpath(job->source_folder, full) ||
+  if (path_real(job->source_folder, full) ||
       !json_as_string(json_get(h->doc, "source_folder"), &text) || !span_is(text, full))
     return false;
   if (job->inplace) return true; // its input may be its output by now

@@ -54,10 +54,8 @@ static const char *folder_of(const char *path, struct arena *a) {
 static const char *named_folder(const char *path, struct arena *a) {
   const char *own = folder_of(path, a);
   if (strcmp(own, ".") != 0 && strcmp(path_base(own), "..") != 0) return own;
-  char *full = realpath(own, NULL);
-  const char *kept = full ? arena_string(a, span_str(full)) : own;
-  free(full);
-  return kept;
+  char full[PATH_BYTES];
+  return path_real(own, full) ? own : arena_string(a, span_str(full));
 }
 
 bool staging_joined_name(const char *path, struct arena *a, const char **dest, const char **onnx,

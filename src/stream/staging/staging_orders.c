@@ -40,12 +40,12 @@ static int put_small(const struct staging *st, const struct plan *p, uint8_t sha
 // From any folder it is the same file. Its own name stays, also of a link: it is that of the source's row.
 static void put_companion(struct json_out *j, const char *path) {
   struct arena scratch = {0};
-  char full[PATH_MAX];
+  char full[PATH_BYTES];
   const char *folder = strchr(path, '/') ? arena_folder(&scratch, path) : ".";
-  json_text(
-      j, realpath(folder, full)
-             ? arena_printf(&scratch, "%s/%s", strcmp(full, "/") == 0 ? "" : full, path_base(path))
-             : path);
+  json_text(j, path_real(folder, full)
+                   ? path
+                   : arena_printf(&scratch, "%s/%s", strcmp(full, "/") == 0 ? "" : full,
+                                  path_base(path)));
   arena_free(&scratch);
 }
 
