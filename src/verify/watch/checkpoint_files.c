@@ -110,7 +110,7 @@ static int write_checkpoint(const struct checkpoints *p, struct execution *exec,
 
 int checkpoints_write_files(const struct checkpoints *p, struct execution *exec, struct err *err) {
   if (!p || (!p->pipeline->checkpoint && !p->pipeline->intermediates)) return 0;
-  if (p->log < 0)
+  if (!file_is_open(p->log))
     return err_set(err, ERR_IO, "the edits could not be stored in the folder for temporary files");
   if (p->pipeline->intermediates && write_intermediates(p, exec, p->pipeline->intermediates, err))
     return -1;

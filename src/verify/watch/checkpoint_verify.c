@@ -79,7 +79,7 @@ int checkpoints_verify(const struct checkpoints *p, struct execution *exec, stru
     if (!is_wanted(p, i) || is_before_import(v, p, i)) continue;
     if (group == exec->edits.group)
       model.path = result;
-    else if (group > 0 && p->log < 0)
+    else if (group > 0 && !file_is_open(p->log))
       rc = err_set(err, ERR_IO, "the edits could not be stored in the folder for temporary files");
     else if (group > 0)
       rc = checkpoint_model_write(&from, group, v->scratch, v->scratch_fd, "point.onnx", &model, &a,
