@@ -5,7 +5,6 @@
 #include "stream/seal/manifest.h"
 
 #include <stdlib.h>
-#include <unistd.h>
 
 struct auditing {
   struct audit *a;
@@ -86,7 +85,7 @@ static int check(struct audit *a, const struct audit_request *r, struct err *err
 
 int audit_run(struct audit *a, const struct audit_request *r, struct err *err) {
   const struct sign_model_reader who = {r->public_key, r->operand, "audit"};
-  *a = (struct audit){.dir = NO_FOLDER};
+  *a = (struct audit){.n_found = 0};
   a->target = audit_target_of(r->operand, &a->arena);
   if (audit_target_refuse(r->operand, &a->target, "audit", err) ||
       sign_model_read(&a->m, &a->dir, &who, &a->target, &a->key, err))

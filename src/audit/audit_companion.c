@@ -20,16 +20,13 @@
 
 #include "base/again.h"
 #include "json/json.h"
-#include "platform/descriptor.h"
 #include "stream/seal/manifest.h"
 
 #include "base/table.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 enum { LINE_MAX_BYTES = 64 << 20, READ_BYTES = 1 << 20 };
 
@@ -190,13 +187,13 @@ static void map_range(const struct companion_reader *c, struct audit_found *f,
   }
 }
 
-static bool piece_agrees(const struct companion_reader *c, struct file fd, uint64_t off,
+static bool piece_agrees(const struct companion_reader *c, struct file in, uint64_t off,
                          uint64_t len, const uint8_t want[DIGEST_BYTES]) {
   uint8_t is[DIGEST_BYTES];
   struct digest *sha = digest_new();
   uint64_t at = 0;
   while (at < len && !*c->stop) {
-    const int64_t got = file_read_at(fd, c->buf, (size_t)min_u64(READ_BYTES, len - at), off + at);
+    const int64_t got = file_read_at(in, c->buf, (size_t)min_u64(READ_BYTES, len - at), off + at);
     if (got <= 0) break;
     digest_add(sha, c->buf, (size_t)got);
     at += (uint64_t)got;
@@ -206,12 +203,12 @@ static bool piece_agrees(const struct companion_reader *c, struct file fd, uint6
 }
 
 // Do the pieces that touch the damaged range agree?
-static bool is_whole(const struct companion_reader *c, struct file fd, const struct audit_found *f,
+static bool is_whole(const struct companion_reader *c, struct file in, const struct audit_found *f,
                      const struct row *row) {
   for (uint64_t at = 0; at < row->len; at += PLAN_UNIT_BYTES) {
     const uint64_t off = row->off + at, len = min_u64(PLAN_UNIT_BYTES, row->len - at);
     if (ranges_meet(off, len, f->off, f->len) &&
-        !piece_agrees(c, fd, off, len, row->pieces[at / PLAN_UNIT_BYTES]))
+        !piece_agrees(c, in, off, len, row->pieces[at / PLAN_UNIT_BYTES]))
       return false;
   }
   return true;
@@ -219,18 +216,18 @@ static bool is_whole(const struct companion_reader *c, struct file fd, const str
 
 static void narrow(const struct companion_reader *c, struct audit_found *f) {
   const uint32_t file = manifest_file_named(c->manifest, span_str(f->file));
-  struct file fd = file_open(c->dir, f->file, FILE_NO_WAIT);
-  if (!file_is_open(fd)) return; // gone: all in it is
+  struct file in = file_open(c->dir, f->file, FILE_NO_WAIT);
+  if (!file_is_open(in)) return; // gone: all in it is
   uint32_t kept = 0;
   for (uint32_t i = 0; i < f->n_tensors; i++) {
     const struct row key = {.file = file, .off = f->places[i].off, .len = f->places[i].len};
     const struct row *row =
         c->n_rows ? bsearch(&key, c->rows, c->n_rows, sizeof key, by_place) : NULL;
-    if (row && is_whole(c, fd, f, row)) continue;
+    if (row && is_whole(c, in, f, row)) continue;
     f->tensors[kept] = f->tensors[i];
     f->places[kept++] = f->places[i];
   }
-  file_close(&fd);
+  file_close(&in);
   f->narrowed = true;
   f->n_whole = f->n_tensors - kept;
   f->n_tensors = kept;
@@ -241,10 +238,7 @@ static void narrow(const struct companion_reader *c, struct audit_found *f) {
 // False where there is no companion.
 static bool open_companion(struct companion_reader *c) {
   c->beside = manifest_names(c->manifest->subject);
-  struct file fd = file_open(c->dir, c->beside.tensors, FILE_NO_LINK | FILE_NO_WAIT);
-  if (!file_is_open(fd)) return false;
-  c->file = fdopen(file_descriptor(fd), "r");
-  if (!c->file) file_close(&fd);
+  c->file = file_stream(file_open(c->dir, c->beside.tensors, FILE_NO_LINK | FILE_NO_WAIT), "r");
   return c->file != NULL;
 }
 

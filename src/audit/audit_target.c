@@ -3,13 +3,12 @@
 
 #include "base/again.h"
 #include "base/shell_words.h"
-#include "stream/load/model_folder.h"
+#include "platform/files.h"
 #include "stream/seal/manifest_signed.h"
 #include "stream/staging/unfinished.h"
 
 #include <dirent.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 static const char suffix[] = ".manifest.json";
 
@@ -64,10 +63,9 @@ static int refuse_folder(const char *folder, const char *command, struct err *er
 
 int audit_target_refuse(const char *operand, const struct audit_target *t, const char *command,
                         struct err *err) {
-  if (model_folder_is(operand)) return refuse_folder(operand, command, err);
+  if (path_is_folder(operand)) return refuse_folder(operand, command, err);
   if (unfinished_refuse(t->model, err)) return -1;
-  if (entry_may(HERE, t->model, MAY_EXIST) == 0 || entry_may(HERE, t->manifest, MAY_EXIST) == 0)
-    return 0;
+  if (path_exists(t->model) || path_exists(t->manifest)) return 0;
   // Neither the model nor its manifest: then it is the path that is wrong.
   return err_set(err, ERR_INPUT, "'%s' does not exist", quote_path(operand).s);
 }
@@ -86,7 +84,7 @@ static bool is_data_of(const char *operand, struct arena *arena, const char **on
     found = at;
   if (!found || found[5] == '\0') return false;
   *onnx = arena_string(arena, span_of(operand, (size_t)(found + 5 - operand)));
-  return entry_may(HERE, *onnx, MAY_EXIST) == 0;
+  return path_exists(*onnx);
 }
 
 void audit_target_hint(const char *operand, const char *command, struct arena *arena,

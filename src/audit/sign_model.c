@@ -7,15 +7,12 @@
 
 #include "audit/audit_files.h"
 #include "audit/bundle.h"
-#include "base/again.h"
 #include "stream/seal/manifest_signed.h"
 #include "stream/sys/fs.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { KEY_MAX_BYTES = 1 << 20, SIGNATURE_MAX_BYTES = 64 << 20 };
 
@@ -170,9 +167,8 @@ int sign_model_read(struct manifest *m, struct folder *dir, const struct sign_mo
       (sign_model_key(key, path, SIGN_KEY_PUBLIC, err) || read_signature(&was, t, *key, err)))
     return -1;
   *dir = open_folder(t, err);
-  int rc = !folder_is_open(*dir)
-               ? -1
-               : read_manifest(m, *dir, t, path ? was.manifest_sha256 : NULL, err);
+  int rc = -1;
+  if (folder_is_open(*dir)) rc = read_manifest(m, *dir, t, path ? was.manifest_sha256 : NULL, err);
   if (rc && err->kind == ERR_INPUT) audit_target_hint(who->operand, who->command, &scratch, err);
   if (rc == 0 && path) rc = manifest_signed_is_about(&was, m, path_base(t->manifest), err);
   manifest_signed_free(&was);

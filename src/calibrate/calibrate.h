@@ -60,12 +60,11 @@ struct calibrate {
   struct calibrate_model *model;
   struct runtime *runtime;
   const volatile int *stop;
-  int kept;                    // descriptor of the staging folder
+  struct folder kept;          // the staging folder
   struct calibrate_seen *seen; // by value of the list
   struct ranges *ranges;
   uint32_t *order; // values of the second read
   TABLE(struct calibrate_group, groups);
-  int scratch; // folder
   // What was done.
   uint64_t n_samples, runs, resumed_runs;
   uint64_t planned_runs; // of the second read
@@ -90,10 +89,10 @@ int calibrate_first(struct calibrate *c, struct err *err);
 void calibrate_second_plan(struct calibrate *c);
 int calibrate_second(struct calibrate *c, struct err *err);
 
-// Second moments of one value of a group, from file to file: the tiles at `at` of `from` (-1: zeros) and the rows of x make those
+// Second moments of one value of a group, from file to file: the tiles at `at` of `from` (none: zeros) and the rows of x make those
 // at `at` of `to`. NaN counts as 0. memory: for rows.
 struct calibrate_gram {
-  int from, to;
+  struct file from, to;
   uint64_t at;
   uint64_t memory;
 };
@@ -101,8 +100,8 @@ int calibrate_gram_add(const struct calibrate_gram *g, const struct array *x, st
 // Bytes of the tiles; 0: none are kept of so many channels.
 uint64_t calibrate_gram_bytes(uint32_t channels);
 // Appends those of a value to the file of all of them: v->gram_… is filled.
-int calibrate_gram_move(int from, uint64_t at, int to, uint64_t *end, struct digest *all,
-                        struct ranges_value *v, struct err *err);
+int calibrate_gram_move(struct file from, uint64_t at, struct file to, uint64_t *end,
+                        struct digest *all, struct ranges_value *v, struct err *err);
 
 // An end of a request, as an error: of a runtime that died, what a resume does about it.
 int calibrate_failed(enum runtime_end end, const char *sample, struct err *err);

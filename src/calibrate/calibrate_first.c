@@ -494,8 +494,7 @@ int calibrate_first(struct calibrate *c, struct err *err) {
                     .suspect = arena_zalloc(&a, (n + (size_t)1) * sizeof *f.suspect),
                     .fetched = arena_zalloc(&a, (n + (size_t)1) * sizeof *f.fetched),
                     .magnitudes =
-                        c->options.how.method == RANGES_PERCENTILE && c->options.how.symmetric,
-                    .log = {.fd = -1}};
+                        c->options.how.method == RANGES_PERCENTILE && c->options.how.symmetric};
   c->seen = arena_zalloc(&c->arena, (n + (size_t)1) * sizeof *c->seen);
   for (uint32_t i = 0; i < n; i++) {
     struct calibrate_seen *s = &c->seen[i];

@@ -3,16 +3,15 @@
 // left and writes the other one, so that the first is whole until the sample is recorded.
 #include "calibrate/calibrate.h"
 
-#include "base/again.h"
 #include "calibrate/calibrate_look.h"
 #include "kernels/kernels.h"
+#include "platform/files.h"
 #include "tensor_stats/second_moments.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { SCRATCH_ALIGN = 64 };
 
@@ -30,18 +29,19 @@ struct adding {
   uint8_t *scratch;
 };
 
-static int read_tile(int fd, uint64_t at, double *tile, size_t bytes, struct err *err) {
-  if (fd < 0) {
+static int read_tile(struct file f, uint64_t at, double *tile, size_t bytes, struct err *err) {
+  if (!file_is_open(f)) {
     memset(tile, 0, bytes);
     return 0;
   }
-  const ssize_t got = again_pread_all(fd, tile, bytes, at);
-  if (got == (ssize_t)bytes) return 0;
+  const int64_t got = file_read_all_at(f, tile, bytes, at);
+  if (got == (int64_t)bytes) return 0;
   return err_errno(err, got < 0 ? errno : EIO, ERR_IO, "second moments cannot be read back");
 }
 
-static int write_tile(int fd, uint64_t at, const double *tile, size_t bytes, struct err *err) {
-  if (again_pwrite_all(fd, tile, bytes, at) == 0) return 0;
+static int write_tile(struct file f, uint64_t at, const double *tile, size_t bytes,
+                      struct err *err) {
+  if (file_write_all_at(f, tile, bytes, at) == 0) return 0;
   return err_errno(err, errno, ERR_IO, "second moments cannot be stored");
 }
 
@@ -96,8 +96,8 @@ static void digest_zeros(struct digest *d, uint64_t n) {
   if (n > 0) digest_add(d, zeros, (size_t)n);
 }
 
-int calibrate_gram_move(int from, uint64_t at, int to, uint64_t *end, struct digest *all,
-                        struct ranges_value *v, struct err *err) {
+int calibrate_gram_move(struct file from, uint64_t at, struct file to, uint64_t *end,
+                        struct digest *all, struct ranges_value *v, struct err *err) {
   enum { PIECE = 1 << 20 };
   const uint64_t bytes = calibrate_gram_bytes(v->gram_k),
                  start = round_up(*end, SECOND_MOMENTS_ALIGN);

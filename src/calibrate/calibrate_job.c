@@ -11,14 +11,12 @@
 #include "execute/record_file.h"
 #include "passes/custom_ops/custom_ops.h"
 #include "pipeline/config/pipeline_yaml.h"
-#include "platform/descriptor.h"
 #include "side_inputs/side_inputs.h"
 #include "stream/sys/file_lookup.h"
 #include "stream/sys/fs.h"
 #include "verify/runtime/runtime_find.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -192,8 +190,7 @@ static int check_companions(struct calibrate_job *j, struct err *err) {
   const char *other = NULL;
   if (j->n_companions == 0) return 0;
   if (j->resumed)
-    (void)fs_read_own(folder_of_descriptor(j->c.kept), PLACING, PLACING_BYTES, "the staging folder",
-                      &listed, &ignored);
+    (void)fs_read_own(j->c.kept, PLACING, PLACING_BYTES, "the staging folder", &listed, &ignored);
   for (uint32_t i = 0; i < j->n_companions && !other; i++) {
     bool ours = false;
     for (size_t at = 0; at + DIGEST_BYTES <= listed.n; at += DIGEST_BYTES) {
@@ -222,7 +219,7 @@ static int open_staging(struct calibrate_job *j, struct err *err) {
                                      .stage = "calibrate",
                                      .options = span_str(asked_for(j))};
   if (artifact_open_parts(&j->artifact, &q, &j->resumed, err)) return -1;
-  j->c.kept = folder_descriptor(j->artifact.at.folder);
+  j->c.kept = j->artifact.at.folder;
   return 0;
 }
 
@@ -265,7 +262,7 @@ static int open_model(struct calibrate_job *j, struct err *err) {
                                         .memory = j->exec.memory,
                                         .runtime = j->c.runtime,
                                         .scratch = j->scratch.path,
-                                        .scratch_fd = j->scratch.fd};
+                                        .scratch_at = j->scratch.at};
   if (calibrate_model_open(&j->c.model, &of, err)) return -1;
   j->made_bytes = calibrate_model_made_bytes(j->c.model);
   if (j->made_bytes > 0)
@@ -329,7 +326,7 @@ static int sink(void *ctx, struct span line) {
 
 static int move_data(struct calibrate_job *j, struct err *err) {
   const char *path = ranges_data_path(j->out, &j->c.arena);
-  if (fs_ops->renameat2(j->c.kept, "data", AT_FDCWD, path, 0))
+  if (entry_rename(j->c.kept, "data", HERE, path))
     return err_errno(err, errno, ERR_IO, "'%s' cannot be written", quote_path(path).s);
   return 0;
 }
@@ -366,8 +363,8 @@ static int begin_placing(struct calibrate_job *j, struct err *err) {
     digest_finish(sha, sums + n);
     n += DIGEST_BYTES;
   }
-  if (fs_put_file(folder_of_descriptor(j->c.kept), PLACING, span_of(sums, n), err) ||
-      fs_sync_folder(folder_of_descriptor(j->c.kept), "the staging folder", err))
+  if (fs_put_file(j->c.kept, PLACING, span_of(sums, n), err) ||
+      fs_sync_folder(j->c.kept, "the staging folder", err))
     return -1;
   j->placing = true;
   return 0;
@@ -433,11 +430,8 @@ static int measure(struct calibrate_job *j, struct err *err) {
 int calibrate_job_run(struct calibrate_job *j, const struct calibrate_request *request,
                       const struct calibrate_record *record, struct err *err) {
   const struct request *base = request->base;
-  *j = (struct calibrate_job){.base = *base,
-                              .request = request,
-                              .out = request->out,
-                              .cache = request->cache,
-                              .scratch = {NULL, -1}};
+  *j = (struct calibrate_job){
+      .base = *base, .request = request, .out = request->out, .cache = request->cache};
   j->c.options = request->options;
   j->record = record;
   j->c.observer = base->observer;

@@ -12,18 +12,13 @@
 #include "model/onnx_fields.h"
 #include "plan/plan_refer.h"
 #include "plan/rope.h"
-#include "platform/descriptor.h"
 #include "stream/sys/fs.h"
 #include "verify/cut/part.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #define ONNX_NAME "model.onnx"
 #define DATA_NAME "model.data"
@@ -52,8 +47,8 @@ struct calibrate_model {
 
 // A path without links, as a location below "/".
 static int location_of(const char *path, struct arena *a, const char **out, struct err *err) {
-  char full[PATH_MAX];
-  if (!realpath(path, full))
+  char full[PATH_BYTES];
+  if (path_real(path, full))
     return err_errno(err, errno, ERR_INPUT, "'%s' cannot be found", quote_path(path).s);
   *out = arena_string(a, span_str(full + 1));
   return 0;
@@ -114,8 +109,8 @@ int calibrate_model_open(struct calibrate_model **out, const struct calibrate_mo
 void calibrate_model_close(struct calibrate_model *c) {
   if (!c) return;
   if (c->written) {
-    (void)unlinkat(c->of.scratch_fd, ONNX_NAME, 0);
-    (void)unlinkat(c->of.scratch_fd, DATA_NAME, 0);
+    (void)file_remove(c->of.scratch_at, ONNX_NAME);
+    (void)file_remove(c->of.scratch_at, DATA_NAME);
   }
   rope_pool_free(&c->pool);
   plan_free(&c->literals);
@@ -134,7 +129,7 @@ int calibrate_model_write(struct calibrate_model *c, struct err *err) {
   c->written = true;
   if (part_cutter_open(&cutter, c->of.m, c->of.recipes, c->of.sources, c->of.memory, err))
     return -1;
-  const int rc = part_write_plan(cutter, &c->plan, c->of.scratch_fd, err);
+  const int rc = part_write_plan(cutter, &c->plan, c->of.scratch_at, err);
   part_cutter_close(cutter);
   return rc;
 }
@@ -219,8 +214,8 @@ void calibrate_model_output(struct calibrate_model *c, const char *name) {
 
 // All parts are literals, since nothing of it comes from a file.
 static int append(struct calibrate_model *c, struct rope all, struct err *err) {
-  const int fd = fs_ops->openat(c->of.scratch_fd, ONNX_NAME, O_WRONLY | O_NOFOLLOW, 0);
-  if (fd < 0)
+  struct file f = file_open_to_write(c->of.scratch_at, ONNX_NAME, FILE_NO_LINK, 0);
+  if (!file_is_open(f))
     return err_errno(err, errno, ERR_IO, "'%s/" ONNX_NAME "' cannot be opened",
                      quote_path(c->of.scratch).s);
   uint8_t *bytes = arena_alloc(&c->names, all.len + 1), *at = bytes;
@@ -230,12 +225,12 @@ static int append(struct calibrate_model *c, struct rope all, struct err *err) {
     at += part->len;
   }
   int rc = 0;
-  const off_t end = (off_t)c->plan.outputs[c->plan.n_outputs - 1].size;
-  if (fs_ops->ftruncate(fd, end) || lseek(fd, end, SEEK_SET) != end)
+  const uint64_t end = c->plan.outputs[c->plan.n_outputs - 1].size;
+  if (file_set_size(f, end) || file_seek(f, end))
     rc = err_errno(err, errno, ERR_IO, "'%s/" ONNX_NAME "' cannot be written",
                    quote_path(c->of.scratch).s);
-  if (rc == 0) rc = fs_write_all(file_of_descriptor(fd), bytes, (size_t)all.len, ONNX_NAME, err);
-  close(fd);
+  if (rc == 0) rc = fs_write_all(f, bytes, (size_t)all.len, ONNX_NAME, err);
+  file_close(&f);
   return rc;
 }
 

@@ -9,6 +9,7 @@
 #define WEIR_CALIBRATE_MODEL_H
 
 #include "model/model.h"
+#include "platform/files.h"
 #include "recipe/recipe.h"
 #include "stream/io/sources.h"
 #include "verify/runtime/runtime.h"
@@ -20,7 +21,7 @@ struct calibrate_model_of {
   uint64_t memory; // for reading weights
   struct runtime *runtime;
   const char *scratch; // folder
-  int scratch_fd;
+  struct folder scratch_at;
 };
 
 struct calibrate_model;

@@ -13,11 +13,11 @@
 #include "json/json.h"
 #include "json/plain_file.h"
 #include "passes/kit/kit.h"
+#include "platform/files.h"
 #include "stream/io/sources.h"
 #include "stream/load/load.h"
 
 #include <math.h>
-#include <unistd.h>
 
 enum { TABLE_BYTES = 64 << 20 };
 
@@ -256,7 +256,7 @@ static int take_table(struct scales *s, const char *path, struct err *err) {
 
 static int check_output(const char *path, bool force, struct err *err) {
   if (!path) return err_set(err, ERR_USAGE, "--scales needs -o FILE: where to write the overrides");
-  if (force || access(path, F_OK)) return 0;
+  if (force || !path_exists(path)) return 0;
   err_set(err, ERR_INPUT, "'%s' exists already", quote_path(path).s);
   return err_hint(err, "--force replaces it");
 }

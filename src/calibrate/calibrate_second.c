@@ -8,16 +8,13 @@
 
 #include "calibrate/calibrate_look.h"
 #include "calibrate/sample_journal.h"
-#include "platform/descriptor.h"
 #include "stream/sys/fs.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 // ---- groups -------------------------------------------------------------------------------------
 
@@ -97,13 +94,13 @@ struct second {
   size_t kept_bytes;
   uint64_t done; // samples
   char name[32];
-  int tiles[2]; // files of tiles: after sample s, tiles[s % 2] is complete
+  struct file tiles[2]; // of tiles: after sample s, tiles[s % 2] is complete
   const char **wanted;
   uint32_t n_wanted;
   bool loaded;
   struct arena arena, sample; // of the group, of the sample
   // Of all groups.
-  int data;
+  struct file data;
   uint64_t data_end;
   struct digest *data_digest;
 };
@@ -112,14 +109,13 @@ static int open_tiles(struct second *s, uint32_t number, uint32_t k, struct err 
   char name[32];
   struct err missing = {0};
   snprintf(name, sizeof name, "tiles.%u.%u", number, k);
-  s->tiles[k] = file_descriptor(fs_open_own(folder_of_descriptor(s->c->kept), name, FILE_READ,
-                                            "the staging folder", &missing));
-  if (s->tiles[k] < 0 && missing.kind == ERR_NONE)
-    s->tiles[k] =
-        file_descriptor(fs_make_own(folder_of_descriptor(s->c->kept), name, FILE_READ, err));
-  else if (s->tiles[k] < 0)
+  s->tiles[k] = fs_open_own(s->c->kept, name, FILE_READ, "the staging folder", &missing);
+  if (file_is_open(s->tiles[k])) return 0;
+  if (missing.kind == ERR_NONE)
+    s->tiles[k] = fs_make_own(s->c->kept, name, FILE_READ, err);
+  else
     *err = missing;
-  return s->tiles[k] < 0 ? -1 : 0;
+  return file_is_open(s->tiles[k]) ? 0 : -1;
 }
 
 static void take_kept(struct second *s) {
@@ -176,10 +172,8 @@ static int open_group(struct second *s, uint32_t number, struct err *err) {
 }
 
 static void close_group(struct second *s) {
-  for (uint32_t k = 0; k < 2; k++) {
-    if (s->tiles[k] >= 0) close(s->tiles[k]);
-    s->tiles[k] = -1;
-  }
+  for (uint32_t k = 0; k < 2; k++)
+    file_close(&s->tiles[k]);
 }
 
 // ---- a sample -----------------------------------------------------------------------------------
@@ -223,7 +217,7 @@ static int add_value(struct second *s, struct part *p, const struct array *x, co
                    quote_str(v->name).s, quote_str(sample).s);
   if (calibrate_look(x, add_piece, &a, err)) return -1;
   if (p->gram == 0) return 0;
-  const struct calibrate_gram gram = {.from = s->done == 0 ? -1 : s->tiles[s->done % 2],
+  const struct calibrate_gram gram = {.from = s->done == 0 ? NO_FILE : s->tiles[s->done % 2],
                                       .to = s->tiles[(s->done + 1) % 2],
                                       .at = p->gram_at,
                                       .memory = s->c->options.memory / 2};
@@ -250,7 +244,7 @@ static enum runtime_end load(struct second *s, struct err *err) {
 
 static int keep(struct second *s, struct err *err) {
   const uint64_t done = s->done + 1;
-  if (s->grams && fs_ops->fdatasync(s->tiles[done % 2]))
+  if (s->grams && file_sync_data(s->tiles[done % 2]))
     return err_errno(err, errno, ERR_IO, "the second moments found so far cannot be saved");
   memcpy(s->kept + SAMPLE_JOURNAL_HEAD, &done, sizeof done);
   if (sample_journal_put(s->c->kept, s->name, s->kept, s->kept_bytes, err)) return -1;
@@ -361,10 +355,10 @@ static void add_all(struct second *s) {
 
 static int run_groups(struct second *s, struct err *err) {
   struct calibrate *c = s->c;
-  if (c->options.statistics == CALIBRATE_GRAM &&
-      (s->data =
-           file_descriptor(fs_make_own(folder_of_descriptor(c->kept), "data", FILE_READ, err))) < 0)
-    return -1;
+  if (c->options.statistics == CALIBRATE_GRAM) {
+    s->data = fs_make_own(c->kept, "data", FILE_READ, err);
+    if (!file_is_open(s->data)) return -1;
+  }
   for (uint32_t i = 0; i < c->values.n_list; i++)
     if (!c->seen[i].infinite) find_first(s, i);
   for (uint32_t g = 0; g < c->n_groups; g++) {
@@ -385,11 +379,9 @@ int calibrate_second(struct calibrate *c, struct err *err) {
   struct arena a = {0};
   struct second s = {.c = c,
                      .found = arena_zalloc(&a, (c->values.n_list + (size_t)1) * sizeof *s.found),
-                     .tiles = {-1, -1},
-                     .data = -1,
                      .data_digest = digest_new()};
   const int rc = run_groups(&s, err);
-  if (s.data >= 0) close(s.data);
+  file_close(&s.data);
   digest_free(s.data_digest);
   arena_free(&s.arena);
   arena_free(&s.sample);

@@ -8,13 +8,10 @@
 
 #include "base/again.h"
 #include "json/json.h"
-#include "platform/descriptor.h"
 #include "stream/seal/manifest.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 enum { LINE_MAX_BYTES = 64 << 20 };
 
@@ -130,9 +127,7 @@ static const char *read_side(struct reading *r) {
   if (manifest_read(&r->manifest,
                     &(struct manifest_at){dir, beside.manifest, beside.manifest, base, NULL},
                     &ignored) == 0) {
-    struct file fd = file_open(dir, beside.tensors, FILE_NO_WAIT | FILE_NO_LINK);
-    FILE *file = file_is_open(fd) ? fdopen(file_descriptor(fd), "r") : NULL;
-    if (!file) file_close(&fd);
+    FILE *file = file_stream(file_open(dir, beside.tensors, FILE_NO_WAIT | FILE_NO_LINK), "r");
     why = !r->manifest.lists_tensors || !file ? "it was written without --tensor-digests"
                                               : check_sizes(r);
     if (!why) why = read_lines(r, file);

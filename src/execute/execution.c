@@ -12,7 +12,6 @@
 #include "execute/commit/commit.h"
 #include "execute/commit/execute_plan.h"
 #include "execute/execution_stage.h"
-#include "platform/descriptor.h"
 #include "stream/run/engine.h"
 #include "stream/staging/staging_join.h"
 #include "stream/sys/name_scan.h"
@@ -277,7 +276,7 @@ static void warn_of_data_names(struct execution *exec) {
   char who[256];
   const char *own =
       exec->out.replace ? exec->out.onnx_name : NULL; // it is going to have other data
-  const enum name_scan found = name_scan_folder(folder_descriptor(exec->out.dest), taken, own, who);
+  const enum name_scan found = name_scan_folder(exec->out.dest, taken, own, who);
   const struct quoted user = quote_str(who), usual = quote_str(exec->out.onnx_name);
   const char *why = found == NAME_SCAN_NAMED  ? arena_printf(&exec->arena, "'%s' uses it", user.s)
                     : found == NAME_SCAN_FREE ? "no model in the folder uses it"

@@ -132,7 +132,7 @@ struct execution {
 };
 
 // A file without a name where the system keeps large temporary files ($TMPDIR, else /var/tmp), or -1. ctx: not looked at.
-int execution_unnamed_file(void *ctx);
+struct file execution_unnamed_file(void *ctx);
 
 // execution_prepare.c. Opens everything and loads IN. On failure nothing stays open and nothing was written.
 int execution_open(struct execution *exec, const struct request *request, struct err *err);

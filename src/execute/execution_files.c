@@ -6,7 +6,6 @@
 #include "execute/execution.h"
 
 #include "base/again.h"
-#include "platform/descriptor.h"
 #include "platform/machine.h"
 #include "side_inputs/side_inputs.h"
 #include "stream/sys/fs.h"
@@ -143,7 +142,7 @@ int execution_check_data_file(const struct execution *exec, struct err *err) {
   return err_hint(err, "the model, its manifest or its digests have that name; choose another one");
 }
 
-int execution_unnamed_file(void *ctx) {
+struct file execution_unnamed_file(void *ctx) {
   (void)ctx;
-  return file_descriptor(file_make_nameless(HERE, machine_temporary_folder()));
+  return file_make_nameless(HERE, machine_temporary_folder());
 }

@@ -1,59 +1,64 @@
-// O_NONBLOCK: a pipe that nobody writes to must not hold us up before fstat tells that it is one.
+// FILE_NO_WAIT: a pipe that nobody writes to must not hold us up before we know that it is one.
 #include "json/plain_file.h"
 
-#include "base/again.h"
 #include "base/table.h"
+#include "platform/files.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-static const char *kind_of(mode_t mode) {
-  return S_ISDIR(mode)                    ? "a folder"
-         : S_ISFIFO(mode)                 ? "a pipe"
-         : S_ISCHR(mode) || S_ISBLK(mode) ? "a device"
-                                          : "a socket";
+static int refuse(const char *path, const char *what, struct err *err) {
+  return err_errno(err, errno, ERR_INPUT, "%s'%s' cannot be read", what, quote_path(path).s);
 }
 
-FILE *plain_file_open(const char *path, const char *what, struct err *err) {
-  struct stat at;
-  const int fd = again_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-  FILE *f = NULL;
-  if (fd < 0 || fstat(fd, &at)) {
-    err_fill_errno(err, errno, ERR_INPUT, "%s'%s' cannot be read", what, quote_path(path).s);
-  } else if (!S_ISREG(at.st_mode)) {
+// None: *err says why.
+static struct file open_plain(const char *path, const char *what, struct err *err) {
+  struct entry_facts at;
+  struct file f = file_open(HERE, path, FILE_NO_WAIT);
+  if (!file_is_open(f) || file_look(f, &at)) {
+    refuse(path, what, err);
+  } else if (at.kind == ENTRY_FILE) {
+    return f;
+  } else {
     err_fill(err, ERR_INPUT, "%s'%s' cannot be read: it is %s, and not a plain file", what,
-             quote_path(path).s, kind_of(at.st_mode));
-    if (S_ISFIFO(at.st_mode))
+             quote_path(path).s,
+             at.kind == ENTRY_FOLDER ? "a folder"
+             : at.kind == ENTRY_FIFO ? "a pipe"
+                                     : "a device");
+    if (at.kind == ENTRY_FIFO)
       err_fill_hint(
           err, "if the option accepts '-', pass it on standard input; otherwise write it to a file "
                "first");
-  } else if (!(f = fdopen(fd, "r"))) {
-    err_fill_errno(err, errno, ERR_INPUT, "%s'%s' cannot be read", what, quote_path(path).s);
   }
-  if (!f && fd >= 0) close(fd);
+  file_close(&f);
   return f;
+}
+
+FILE *plain_file_open(const char *path, const char *what, struct err *err) {
+  const struct file f = open_plain(path, what, err);
+  FILE *stream = file_stream(f, "r");
+  if (!stream && file_is_open(f)) refuse(path, what, err);
+  return stream;
 }
 
 int plain_file_text(const char *path, size_t most, struct arena *a, struct span *out,
                     struct err *err) {
   enum { PIECE = 1 << 16 };
-  FILE *from = plain_file_open(path, "", err);
+  struct file from = open_plain(path, "", err);
   uint8_t *bytes = NULL;
-  size_t cap = 0, n = 0, got;
+  size_t cap = 0, n = 0;
+  int64_t got;
   int rc = 0;
-  if (!from) return -1;
+  if (!file_is_open(from)) return -1;
   do {
     bytes = table_grow(bytes, &cap, n + PIECE, 1);
-    got = again_fread(bytes + n, PIECE, from);
-    n += got;
+    got = file_read(from, bytes + n, PIECE);
+    n += got > 0 ? (size_t)got : 0;
   } while (got > 0 && n <= most);
-  if (ferror(from))
-    rc = err_errno(err, errno ? errno : EIO, ERR_INPUT, "'%s' cannot be read", quote_path(path).s);
+  if (got < 0)
+    rc = refuse(path, "", err);
   else if (n > most)
     rc = err_set(err, ERR_INPUT, "'%s' is larger than %zu MiB", quote_path(path).s, most >> 20);
-  fclose(from);
+  file_close(&from);
   if (rc == 0) *out = span_of(arena_string(a, span_of(bytes, n)), n);
   table_free(bytes, cap, 1);
   return rc;

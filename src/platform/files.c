@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -21,6 +22,12 @@ static_assert(AT_FDCWD == -100, "HERE is the folder of that descriptor");
 void file_close(struct file *f) {
   if (file_is_open(*f)) close(file_descriptor(*f));
   *f = NO_FILE;
+}
+
+int file_close_written(struct file *f) {
+  const int rc = file_is_open(*f) ? close(file_descriptor(*f)) : 0;
+  *f = NO_FILE;
+  return rc;
 }
 
 void folder_close(struct folder *f) {
@@ -150,15 +157,23 @@ static int system_folder_names(struct folder f, int (*each)(void *ctx, const cha
   return why ? -1 : 0;
 }
 
-static int system_folder_room(struct folder f, uint64_t *bytes) {
+static int room(int fd, bool all, uint64_t *bytes) {
   struct statvfs fs;
-  if (fstatvfs(folder_descriptor(f), &fs)) return -1;
-  const uint64_t blocks = variant_is_administrator() ? fs.f_bfree : fs.f_bavail;
+  if (fstatvfs(fd, &fs)) return -1;
+  const uint64_t blocks = all && variant_is_administrator() ? fs.f_bfree : fs.f_bavail;
   if (fs.f_blocks == 0 || __builtin_mul_overflow(blocks, (uint64_t)fs.f_frsize, bytes)) {
     errno = EOPNOTSUPP;
     return -1;
   }
   return 0;
+}
+
+static int system_folder_room(struct folder f, uint64_t *bytes) {
+  return room(folder_descriptor(f), true, bytes);
+}
+
+static int system_file_room(struct file f, uint64_t *bytes) {
+  return room(file_descriptor(f), false, bytes);
 }
 
 // ---- names ----
@@ -446,6 +461,12 @@ uint32_t process_owner(void) {
   return (uint32_t)geteuid();
 }
 
+uint32_t process_mask(void) {
+  const mode_t mask = umask(0);
+  umask(mask);
+  return (uint32_t)mask;
+}
+
 int64_t file_read_all_at(struct file f, void *to, size_t n, uint64_t off) {
   size_t done = 0;
   while (done < n) {
@@ -483,4 +504,21 @@ bool entry_is_file(struct folder in, const char *name, struct entry_facts *out) 
   if (entry_look(in, name, FILE_NO_LINK, &at) || at.kind != ENTRY_FILE) return false;
   if (out) *out = at;
   return true;
+}
+
+bool path_exists(const char *path) {
+  return entry_may(HERE, path, MAY_EXIST) == 0;
+}
+
+bool path_is_folder(const char *path) {
+  struct entry_facts at;
+  return entry_look(HERE, path, 0, &at) == 0 && at.kind == ENTRY_FOLDER;
+}
+
+FILE *file_stream(struct file f, const char *mode) {
+  FILE *stream = file_is_open(f) ? fdopen(file_descriptor(f), mode) : NULL;
+  const int why = errno;
+  if (!stream) file_close(&f);
+  errno = why;
+  return stream;
 }

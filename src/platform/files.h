@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 // What is open. {0} is none. Whoever opened it closes it; a copy of the struct is the same file.
 struct file {
@@ -37,6 +38,8 @@ static inline bool file_is_same(struct file a, struct file b) {
 }
 // *f is none afterwards, and was open or none. What the system says of it is too late for anybody: sync before.
 void file_close(struct file *f);
+// The same for what was written and is not synced: -1 and errno where a file system (of a network) says only now that it has no room.
+int file_close_written(struct file *f);
 void folder_close(struct folder *f);
 
 enum { PATH_BYTES = 4097 }; // of the longest path with its NUL
@@ -82,6 +85,8 @@ static inline bool entry_is_same(const struct entry_facts *a, const struct entry
 #define NOBODY UINT32_MAX // no owner, no group
 // Who this process acts as.
 uint32_t process_owner(void);
+// Permissions that are taken away from files and folders that this process makes.
+uint32_t process_mask(void);
 
 enum entry_may {
   MAY_EXIST = 0,
@@ -127,5 +132,11 @@ int file_write_all(struct file f, const void *bytes, size_t n);
 int file_write_all_at(struct file f, const void *bytes, size_t n, uint64_t off);
 // Is there a regular file of this name itself, no link? *out: its facts, or not set; NULL: nobody asks.
 bool entry_is_file(struct folder in, const char *name, struct entry_facts *out);
+// Does the path lead to anything; to a folder?
+bool path_exists(const char *path);
+bool path_is_folder(const char *path);
+// A stream of a file, "r" or "w", which fclose closes. NULL and errno, with the file closed, where there can be none; of no
+// file too.
+FILE *file_stream(struct file f, const char *mode);
 
 #endif

@@ -11,12 +11,11 @@
 
 #include "base/again.h"
 #include "json/plain_file.h"
+#include "platform/files.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 void ranges_in_fill(const struct ranges_in *in, struct err *err, const char *fmt, ...) {
   char text[768];
@@ -169,17 +168,15 @@ static int companion_is_another(const char *path, uint64_t is, uint64_t wanted, 
 }
 
 static int look_at_data(struct ranges *r, struct err *err) {
-  struct stat st;
+  struct entry_facts at;
   if (r->data_bytes == 0) return 0;
   const char *path = ranges_data_path(r->path, &r->arena);
-  if (stat(path, &st)) {
+  if (entry_look(HERE, path, 0, &at)) {
     err_fill_errno(err, errno, ERR_INPUT, "'%s', which has the Gram matrices, cannot be read",
                    quote_path(path).s);
     return err_hint(err, "it was written next to '%s': copy both files", quote_path(r->path).s);
   }
-  return (uint64_t)st.st_size == r->data_bytes
-             ? 0
-             : companion_is_another(path, (uint64_t)st.st_size, r->data_bytes, err);
+  return at.size == r->data_bytes ? 0 : companion_is_another(path, at.size, r->data_bytes, err);
 }
 
 int ranges_read(struct ranges *r, const char *path, struct err *err) {

@@ -12,9 +12,6 @@
 #include "rebuild/recorded.h"
 #include "stream/io/hash_source.h"
 
-#include <sys/stat.h>
-#include <unistd.h>
-
 enum { NAMES_REFUSED = 64 }; // more than a run ever tries
 
 static void add_reason(struct rebuild *r, const char *sentence) {
@@ -266,8 +263,7 @@ bool rebuild_has_input_digests(const struct rebuild *r) {
 }
 
 int rebuild_prepare(struct rebuild *r, struct err *err) {
-  struct stat at;
-  if (r->artifacts && (stat(r->artifacts, &at) || !S_ISDIR(at.st_mode)))
+  if (r->artifacts && !path_is_folder(r->artifacts))
     return err_set(err, ERR_INPUT, "there is no folder '%s'", quote_path(r->artifacts).s);
   if (strcmp(r->version, version_number) != 0)
     observer_notice(
@@ -296,7 +292,7 @@ int rebuild_run(struct rebuild *r, const struct request *request, struct err *er
 }
 
 void rebuild_start(struct rebuild *r, struct observer *o) {
-  *r = (struct rebuild){.dir = NO_FOLDER};
+  *r = (struct rebuild){.units = 0};
   pass_edits_init(&r->pj, o, NULL);
 }
 
@@ -307,6 +303,6 @@ void rebuild_free(struct rebuild *r) {
   recalibrate_end(&r->again);
   sign_key_free(r->key);
   manifest_free(&r->m);
-  if (folder_is_open(r->dir)) folder_close(&r->dir);
+  folder_close(&r->dir);
   arena_free(&r->arena);
 }

@@ -2,11 +2,6 @@
 // one, and those beside the manifest.
 #include "rebuild/rebuild.h"
 
-#include "base/again.h"
-
-#include <fcntl.h>
-#include <unistd.h>
-
 // What the run found, where it completed what an interrupted one had left: whose it was, its manifest says.
 static int check_completed(struct rebuild *r, struct err *err) {
   struct manifest m;

@@ -5,13 +5,9 @@
 #include "base/version_number.h"
 #include "calibrate/calibrate_job.h"
 #include "json/json.h"
-#include "platform/descriptor.h"
 #include "ranges/ranges.h"
 #include "rebuild/recorded.h"
 #include "stream/sys/file_lookup.h"
-#include "stream/sys/fs.h"
-
-#include <unistd.h>
 
 enum { WORDS_MAX = 4096 };
 
@@ -25,16 +21,15 @@ struct making {
 
 static int remove_entry(void *ctx, const char *name) {
   const struct scratch *folder = ctx;
-  (void)unlinkat(folder->fd, name, 0);
+  (void)file_remove(folder->at, name);
   return 0;
 }
 
 void recalibrate_end(struct recalibrate *r) {
-  struct err ignored = {0};
+  int ended;
   for (uint32_t i = 0; i < r->n_files; i++) {
     struct scratch *folder = &r->files[i].folder;
-    (void)fs_list(folder_of_descriptor(folder->fd), remove_entry, folder, "the folder of ranges",
-                  &ignored);
+    (void)folder_names(folder->at, remove_entry, folder, &ended);
     scratch_end(folder);
   }
   TABLE_FREE(r, files);

@@ -16,7 +16,7 @@ static void demand(int holds) {
 static void check_tensor(const struct array *x) {
   static volatile uint64_t sink;
   uint64_t count, bytes;
-  demand(x->rank <= ARRAY_MAX_RANK && x->file < 0);
+  demand(x->rank <= ARRAY_MAX_RANK && !file_is_open(x->file));
   demand(array_sizes(x->dtype, x->rank, x->dims, &count, &bytes));
   demand(x->count == count && x->bytes == bytes && bytes <= MOST);
   for (uint64_t i = 0; i < bytes; i++)

@@ -14,7 +14,7 @@ static void demand(int holds) {
 
 static uint64_t touch(const struct array *x) {
   uint64_t count, bytes, sum = 0;
-  demand(x->kind == ARRAY_TENSOR && x->rank <= ARRAY_MAX_RANK && x->file < 0);
+  demand(x->kind == ARRAY_TENSOR && x->rank <= ARRAY_MAX_RANK && !file_is_open(x->file));
   demand(array_sizes(x->dtype, x->rank, x->dims, &count, &bytes));
   demand(x->count == count && x->bytes == bytes && bytes <= MOST);
   for (uint64_t i = 0; i < bytes; i++)

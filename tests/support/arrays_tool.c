@@ -37,7 +37,7 @@ static int print_tensor(const struct array *x, struct err *err) {
   printf("\"dtype\": \"%s\", \"dims\": [", dtype_name(x->dtype));
   for (uint32_t i = 0; i < x->rank; i++)
     printf("%s%lld", i ? ", " : "", (long long)x->dims[i]);
-  printf("], \"in_file\": %s, ", x->file >= 0 ? "true" : "false");
+  printf("], \"in_file\": %s, ", file_is_open(x->file) ? "true" : "false");
   if (x->dtype != DTYPE_STRING) {
     printf("\"bytes\": \"");
     if (print_elements(x, err) != 0) return -1;

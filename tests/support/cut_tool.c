@@ -17,6 +17,7 @@
 #include "json/json.h"
 #include "pipeline/optimize_steps.h"
 #include "pipeline/pass_run.h"
+#include "platform/descriptor.h"
 #include "stream/eval/eval.h"
 #include "stream/load/load.h"
 #include "verify/cut/part.h"
@@ -251,7 +252,8 @@ static const char *write_parts(struct tool *t, const struct site *s, uint32_t nu
                                .output_types = types,
                                .n_outputs = s->n_outputs};
     const char *name = arena_printf(&t->arena, "%u.%s", number, side ? "after" : "before");
-    if (part_write(t->cutter[side], &part[side], t->folder, name, &bytes[side], &err))
+    if (part_write(t->cutter[side], &part[side], folder_of_descriptor(t->folder), name,
+                   &bytes[side], &err))
       return arena_string(&t->arena, span_str(err.msg));
   }
   json_put_array(&t->j, "outputs");

@@ -12,6 +12,7 @@
 //       --clear                                    forgets inputs and wanted outputs
 //       --release  --peak  --stop                  the stop flag is set from now on
 //       --mark                                     whether there are children or descriptors that were not there before --open
+#include "platform/descriptor.h"
 #include "verify/runtime/runtime.h"
 
 #include <dirent.h>
@@ -152,8 +153,7 @@ static void do_input(const char *spec, bool by_file) {
   if (!second) give_up("NAME=DTYPE:DIMS:FILE");
   *x = (struct array){.name = arena_string(&arena, span_of(spec, (size_t)(equals - spec))),
                       .dtype = dtype_by_name(span_of(equals + 1, (size_t)(colon - equals - 1))),
-                      .dims = dims,
-                      .file = -1};
+                      .dims = dims};
   for (const char *at = colon + 1; at < second;) {
     char *end;
     dims[x->rank++] = strtoll(at, &end, 10);
@@ -163,7 +163,7 @@ static void do_input(const char *spec, bool by_file) {
   const int fd = open(second + 1, O_RDONLY | O_CLOEXEC);
   const off_t size = fd < 0 ? -1 : lseek(fd, 0, SEEK_END);
   if (size < 0) give_up("cannot read an input");
-  x->file = by_file ? fd : -1;
+  if (by_file) x->file = file_of_descriptor(fd);
   if (by_file) return;
   uint8_t *at = arena_alloc(&arena, (size_t)size + 1);
   if (pread(fd, at, (size_t)size, 0) != size) give_up("cannot read an input");
@@ -176,7 +176,7 @@ static void do_input(const char *spec, bool by_file) {
 
 static void forget_inputs(void) {
   for (uint32_t i = 0; i < n_inputs; i++)
-    if (inputs[i].file >= 0) close(inputs[i].file);
+    file_close(&inputs[i].file);
   n_inputs = n_wanted = 0;
 }
 
@@ -192,8 +192,8 @@ static void do_sequence(const char *name, uint32_t n) {
   n_inputs -= n;
   for (uint32_t i = 0; i < n; i++)
     items[i] = inputs[n_inputs + i];
-  inputs[n_inputs++] = (struct array){
-      .name = name, .kind = ARRAY_SEQUENCE, .file = -1, .items = items, .n_items = n};
+  inputs[n_inputs++] =
+      (struct array){.name = name, .kind = ARRAY_SEQUENCE, .items = items, .n_items = n};
 }
 
 static void write_tensor(const struct array *x, const char *path) {
@@ -227,7 +227,7 @@ static void print_array(const struct array *x, const char *prefix, uint32_t k, u
                                      : arena_printf(&arena, "%s%u.%u", prefix, k, item);
     write_tensor(x, path);
     printf(", \"kind\": \"tensor\", \"dtype\": \"%s\", \"by_file\": %s, \"dims\": ",
-           dtype_name(x->dtype), x->file >= 0 ? "true" : "false");
+           dtype_name(x->dtype), file_is_open(x->file) ? "true" : "false");
     print_dims(x->dims, x->rank);
     printf(", \"path\": ");
     print_text(path);
@@ -281,9 +281,7 @@ static int do_word(const char *word, char **rest) {
   if (!strcmp(word, "--want")) return wanted[n_wanted++ % MOST] = rest[0], 1;
   if (!strcmp(word, "--run")) return do_run(rest[0]), 1;
   if (!strcmp(word, "--nothing"))
-    return inputs[n_inputs++ % MOST] =
-               (struct array){.name = rest[0], .kind = ARRAY_NOTHING, .file = -1},
-                               1;
+    return inputs[n_inputs++ % MOST] = (struct array){.name = rest[0], .kind = ARRAY_NOTHING}, 1;
   if (!rest[1]) return -1;
   if (!strcmp(word, "--load-beside")) return do_load(rest[0], rest[1]), 2;
   if (!strcmp(word, "--sequence")) return do_sequence(rest[0], (uint32_t)atoi(rest[1])), 2;

@@ -65,7 +65,7 @@ static void test_array(void **state) {
   const int64_t dims[2] = {3, 5}, huge[2] = {INT64_MAX, 2}, below[1] = {-1};
   uint8_t *at = array_make(&x, "x", DTYPE_INT4, 2, dims, &arena);
   assert_non_null(at);
-  assert_true(x.count == 15 && x.bytes == 8 && x.file == -1 && x.dims != dims);
+  assert_true(x.count == 15 && x.bytes == 8 && !file_is_open(x.file) && x.dims != dims);
   assert_string_equal(array_words(&x).s, "int4[3,5]");
   assert_null(array_make(&x, "x", DTYPE_FLOAT, 2, huge, &arena));
   assert_null(array_make(&x, "x", DTYPE_FLOAT, 1, below, &arena));
@@ -85,8 +85,8 @@ static void test_array(void **state) {
 static void test_settle(void **state) {
   (void)state;
   struct array item = numbers("", 3);
-  struct array x = {.name = "o", .kind = ARRAY_SEQUENCE, .items = &item, .n_items = 1, .file = -1};
-  struct array y = x, none = {.name = "n", .kind = ARRAY_SEQUENCE, .either = true, .file = -1};
+  struct array x = {.name = "o", .kind = ARRAY_SEQUENCE, .items = &item, .n_items = 1};
+  struct array y = x, none = {.name = "n", .kind = ARRAY_SEQUENCE, .either = true};
   array_settle(&x, true); // it is a sequence
   assert_int_equal(x.kind, ARRAY_SEQUENCE);
   x.either = y.either = true;
@@ -96,7 +96,7 @@ static void test_settle(void **state) {
   assert_true(y.kind == ARRAY_TENSOR && y.count == 3);
   assert_string_equal(y.name, "o");
   struct array nested = {
-      .name = "", .kind = ARRAY_SEQUENCE, .items = &x, .n_items = 1, .either = true, .file = -1};
+      .name = "", .kind = ARRAY_SEQUENCE, .items = &x, .n_items = 1, .either = true};
   struct array again = nested, third = nested;
   array_settle_like(&nested, &x); // an optional that holds a sequence
   assert_true(nested.kind == ARRAY_SEQUENCE && nested.items[0].kind == ARRAY_TENSOR &&
@@ -120,16 +120,10 @@ static void sample(struct arrays *inputs, struct arrays *outputs) {
   items[0] = numbers("i", 5);
   items[1] = numbers("", 0);
   in[0] = numbers("x", 3 << 20); // stays in its file
-  in[1] = (struct array){.name = "s",
-                         .dtype = DTYPE_STRING,
-                         .rank = 1,
-                         .dims = &two,
-                         .count = 2,
-                         .strings = strings,
-                         .file = -1};
-  in[2] =
-      (struct array){.name = "q", .kind = ARRAY_SEQUENCE, .items = items, .n_items = 2, .file = -1};
-  in[3] = (struct array){.name = "", .kind = ARRAY_NOTHING, .file = -1};
+  in[1] = (struct array){
+      .name = "s", .dtype = DTYPE_STRING, .rank = 1, .dims = &two, .count = 2, .strings = strings};
+  in[2] = (struct array){.name = "q", .kind = ARRAY_SEQUENCE, .items = items, .n_items = 2};
+  in[3] = (struct array){.name = "", .kind = ARRAY_NOTHING};
   out[0] = numbers("y", 4);
   *inputs = (struct arrays){in, 4};
   *outputs = (struct arrays){out, 1};
@@ -161,7 +155,7 @@ static void expect_case(const char *path) {
   assert_int_equal(cases.n, 1);
   const struct array_case *c = &cases.list[0];
   assert_string_equal(c->name, "test_data_set_0");
-  assert_true(c->inputs.n == 4 && c->outputs.n == 1 && c->inputs.list[0].file >= 0);
+  assert_true(c->inputs.n == 4 && c->outputs.n == 1 && file_is_open(c->inputs.list[0].file));
   for (uint32_t i = 0; i < 4; i++)
     expect_same(&inputs.list[i], &c->inputs.list[i]);
   for (uint32_t i = 0; i < 2; i++)

@@ -3,6 +3,7 @@
 #include "verify/compare/compare.h"
 
 #include "chance.h"
+#include "platform/descriptor.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -122,8 +123,8 @@ static void test_rows(void **state) {
   const struct array items[3] = {floats(2, column, same), floats(2, square, same),
                                  floats(2, square, other)},
                      moved[3] = {items[0], items[1], items[1]};
-  const struct array list = {.kind = ARRAY_SEQUENCE, .items = items, .n_items = 3, .file = -1},
-                     result = {.kind = ARRAY_SEQUENCE, .items = moved, .n_items = 3, .file = -1};
+  const struct array list = {.kind = ARRAY_SEQUENCE, .items = items, .n_items = 3},
+                     result = {.kind = ARRAY_SEQUENCE, .items = moved, .n_items = 3};
   struct compare_rows got;
   struct err err;
   assert_ptr_equal(compare_rows_of(&list), &items[1]);
@@ -138,7 +139,7 @@ static struct array in_file(const struct array *x, FILE *f, uint64_t offset) {
   assert_int_equal(pwrite(fileno(f), x->at, (size_t)x->bytes, (off_t)offset), (ssize_t)x->bytes);
   struct array a = *x;
   a.at = NULL;
-  a.file = fileno(f);
+  a.file = file_of_descriptor(fileno(f));
   a.offset = offset;
   return a;
 }

@@ -22,7 +22,7 @@ struct fixture {
   struct sources *sources;
   struct part_cutter *cutter;
   struct arena a;
-  int folder;
+  struct folder folder;
   struct err err;
 };
 
@@ -38,14 +38,14 @@ static void ready(struct fixture *f) {
   recipes_init(&f->r);
   snprintf(path, sizeof path, "%s/in.onnx", f->toy.src);
   toy_must(sources_open(&f->sources, path, NULL, &f->err) == 0, f->err.msg);
-  f->folder = open(f->toy.dest, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  f->folder = folder_open(HERE, f->toy.dest, 0);
   toy_must(part_cutter_open(&f->cutter, &f->m, &f->r, f->sources, 1 << 20, &f->err) == 0,
            f->err.msg);
 }
 
 static void done(struct fixture *f) {
   part_cutter_close(f->cutter);
-  close(f->folder);
+  folder_close(&f->folder);
   sources_close(f->sources);
   recipes_free(&f->r);
   model_free(&f->m);
@@ -208,7 +208,7 @@ static void test_a_folder_that_takes_nothing(void **state) {
   const struct part_input input = {.value = x, .dtype = DTYPE_FLOAT};
   const struct part part = {
       .m = &f.m, .inputs = &input, .n_inputs = 1, .outputs = &x, .n_outputs = 1};
-  toy_must(mkdirat(f.folder, "p.onnx", 0700) == 0, "p.onnx");
+  toy_must(folder_make(f.folder, "p.onnx", 0700) == 0, "p.onnx");
   assert_int_equal(part_write(f.cutter, &part, f.folder, "p", &bytes, &f.err), -1);
   assert_non_null(strstr(f.err.msg, "cannot make 'p.onnx'"));
   done(&f);

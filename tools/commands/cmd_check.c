@@ -6,6 +6,7 @@
 //
 // weir check DIR: every model in a folder; each fault names its model, and a line a model comes last (model_folder.h).
 #include "cli/commands.h"
+#include "platform/files.h"
 #include "render/models/render_faults.h"
 
 static struct model_check check_of(const struct cli_args *args, const char *path,
@@ -66,7 +67,7 @@ static int check_folder(const struct cli_args *args, const char *path, struct er
 
 int cmd_check(const struct cli_args *args, struct err *err) {
   const char *path = cli_operand(args, "MODEL|DIR");
-  if (model_folder_is(path)) return check_folder(args, path, err);
+  if (path_is_folder(path)) return check_folder(args, path, err);
   struct render_faults shown;
   struct model_check c = check_of(args, path, &shown);
   struct sources *sources;

@@ -8,6 +8,7 @@
 // weir inspect DIR: the models in a folder, a line each (model_folder.h).
 #include "cli/commands.h"
 #include "cli/report.h"
+#include "platform/files.h"
 #include "render/models/render_inspect.h"
 #include "render/models/render_model_folder.h"
 #include "request/fill.h"
@@ -93,7 +94,7 @@ int cmd_inspect(const struct cli_args *args, struct err *err) {
   const char *path = cli_operand(args, "MODEL|DIR");
   const struct sources_options opening = {.allow_links = cli_flag(args, OPT_ALLOW_LINKS)};
   const struct load_options loading = {.no_matter_the_data = true};
-  if (model_folder_is(path)) return inspect_folder(args, &opening, err);
+  if (path_is_folder(path)) return inspect_folder(args, &opening, err);
   struct sources *sources;
   if (sources_open(&sources, path, &opening, err) < 0) return -1;
   struct model m;

@@ -59,7 +59,7 @@ static struct words words_of(struct rebuild *r, const struct cli_args *args, con
 }
 
 static int run(struct rebuild *r, const struct cli_args *args, struct err *err) {
-  struct scratch none = {NULL, -1};
+  struct scratch none = {0};
   struct cli_args inner;
   struct request request;
   const char *out = r->write_to;

@@ -11,11 +11,10 @@
 #include "cli/commands.h"
 #include "cli/report.h"
 #include "commands/shrink_inputs.h"
+#include "platform/files.h"
 #include "platform/stops.h"
 #include "request/cli_request.h"
 #include "request/pass_command.h"
-
-#include <unistd.h>
 
 // The command line as it would be for this model alone. The value of --output is set for as long as it
 // is looked at. With --resume a model whose output is whole was finished before the interruption: an
@@ -35,7 +34,7 @@ static int shrink_one(const struct cli_args *args, const struct shrink_input *ro
   const bool finished = execution_finish_seal(&request, &rc, err);
   arena_free(&arena);
   if (finished) return rc;
-  if (!row->out || !again || access(row->out, F_OK) != 0) return pass_command_flags(&one, err);
+  if (!row->out || !again || !path_exists(row->out)) return pass_command_flags(&one, err);
   report_notice("'%s' exists already: skipped", quote_str(row->out).s);
   *skipped = true;
   if (cli_flag(args, OPT_JSON)) {

@@ -121,7 +121,7 @@ static int tell(struct records *r, const struct verify *v, const struct cli_args
 
 int cmd_verify(const struct cli_args *args, struct err *err) {
   struct verify_options o;
-  struct verify v = {.scratch_fd = -1};
+  struct verify v = {.runtime = NULL};
   struct records records = {.json = {.is_open = false}};
   struct arena arena = {0};
   const struct request_source source = {cli_operand(args, "SRC")};

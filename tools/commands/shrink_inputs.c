@@ -10,12 +10,11 @@
 #include "base/shell_words.h"
 #include "cli/report.h"
 #include "execute/execution.h"
+#include "platform/files.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <dirent.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 // The last part of a path, with the slashes around it, is cut off.
 static void cut_last(char *path) {
@@ -28,7 +27,7 @@ static void cut_last(char *path) {
 }
 
 void shrink_inputs_free(struct shrink_inputs *s) {
-  for (; s->made > 0 && rmdir(s->folder) == 0; s->made--)
+  for (; s->made > 0 && folder_remove(HERE, s->folder) == 0; s->made--)
     cut_last(s->folder);
   TABLE_FREE(s, rows);
   arena_free(&s->arena);
@@ -128,7 +127,7 @@ static int make_folder(struct shrink_inputs *s, const char *path, struct err *er
       continue;
     }
     *at = '\0';
-    const int failed = mkdir(part, 0777) == 0 ? 0 : errno;
+    const int failed = folder_make(HERE, part, 0777) == 0 ? 0 : errno;
     *at = was;
     if (!failed) s->made++;
     if (failed && failed != EEXIST)
@@ -140,9 +139,9 @@ static int make_folder(struct shrink_inputs *s, const char *path, struct err *er
 // `weir shrink IN OUT`, as other commands are called: asked back before anything is written.
 // Whether a word is an input or the output must not depend on what lies there.
 static int check_second(struct shrink_inputs *s, const struct cli_args *args, struct err *err) {
-  if (args->n_operands != 2 || access(args->operand[0], F_OK) != 0) return 0;
+  if (args->n_operands != 2 || !path_exists(args->operand[0])) return 0;
   const char *in = args->operand[0], *second = args->operand[1];
-  if (access(second, F_OK) == 0 || errno != ENOENT) return 0;
+  if (path_exists(second) || errno != ENOENT) return 0;
   err_fill(err, ERR_INPUT, "'%s' does not exist: all operands of 'weir shrink' are inputs",
            quote_str(second).s);
   if (cli_given(args, OPT_OUTPUT) || cli_given(args, OPT_OUTPUT_DIR) ||
@@ -154,15 +153,13 @@ static int check_second(struct shrink_inputs *s, const struct cli_args *args, st
 }
 
 int shrink_inputs_list(struct shrink_inputs *s, const struct cli_args *args, struct err *err) {
-  struct stat st;
   if (check_second(s, args, err)) return -1;
   for (uint32_t i = 0; i < args->n_operands; i++) {
     const char *path = args->operand[i];
-    bool folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-    if ((folder ? add_folder : add_file)(s, args, path, err)) return -1;
+    if ((path_is_folder(path) ? add_folder : add_file)(s, args, path, err)) return -1;
   }
   const char *folder = cli_string(args, OPT_OUTPUT_DIR);
   const bool needed = folder && !cli_flag(args, OPT_INFO) && !cli_flag(args, OPT_DRY_RUN);
-  if (!needed || stat(folder, &st) == 0) return 0;
+  if (!needed || path_exists(folder)) return 0;
   return execution_output_check_link(folder, &s->arena, err) ? -1 : make_folder(s, folder, err);
 }

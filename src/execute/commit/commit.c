@@ -10,7 +10,6 @@
 #include "base/again.h"
 #include "base/version_number.h"
 #include "execute/commit/provenance.h"
-#include "platform/descriptor.h"
 #include "stream/io/hash_source.h"
 #include "stream/seal/companion.h"
 #include "stream/seal/manifest.h"
@@ -98,7 +97,7 @@ static int hash_outputs(const struct commit *x, const struct staging *st,
                      quote_str(st->name).s);
       break;
     }
-    parts[n] = (struct reread_known){.fd = file_descriptor(fd), .len = out->size};
+    parts[n] = (struct reread_known){.file = fd, .len = out->size};
     files[n] = (struct reread_file){.name = out->name, .parts = &parts[n], .n_parts = 1};
     of[n++] = i;
   }
@@ -107,7 +106,7 @@ static int hash_outputs(const struct commit *x, const struct staging *st,
   observer_end(x->work.observer);
   while (n-- > 0) {
     memcpy(sha256[of[n]], files[n].sha256, DIGEST_BYTES);
-    close(parts[n].fd);
+    file_close(&parts[n].file);
   }
   return rc;
 }

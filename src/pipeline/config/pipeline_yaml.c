@@ -36,7 +36,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 // ---- the grammar -------------------------------------------------------------------------------
 
@@ -330,7 +329,7 @@ enum { FILES = 64, NESTED = 16 }; // in all; inside one another
 
 struct yaml_file {
   const char *path;
-  struct stat is;              // what it is, by whatever name; of standard input nothing
+  struct entry_facts is;       // what it is, by whatever name; of standard input nothing
   struct config_events events; // in place of which `scan` is the next word of its imports
   const struct config_event *scan;
 };
@@ -361,8 +360,10 @@ static int read_file(struct files *f, struct pipeline *p, const char *path, stru
   int rc = ferror(in) ? err_errno(err, errno ? errno : EIO, ERR_INPUT,
                                   "the pipeline '%s' cannot be read", quote_str(path).s)
                       : check_size(span_of(text, n), path, err);
-  if (!is_stdin && fstat(fileno(in), &file->is)) file->is = (struct stat){0};
-  if (!is_stdin) fclose(in);
+  if (!is_stdin) {
+    (void)entry_look(HERE, path, 0, &file->is);
+    fclose(in);
+  }
   if (rc) return -1;
   note_text(p, text, n);
   config_events_read(&file->events, span_of(text, n), f->a);
@@ -382,7 +383,7 @@ static const struct config_event *first_import(const struct config_events *e) {
 }
 
 static bool is_same(const struct yaml_file *a, const struct yaml_file *b) {
-  return a->is.st_ino != 0 && a->is.st_ino == b->is.st_ino && a->is.st_dev == b->is.st_dev;
+  return a->is.number != 0 && entry_is_same(&a->is, &b->is);
 }
 
 // "a.yaml -> b.yaml -> a.yaml"

@@ -58,7 +58,10 @@ int variant_clone(int to, uint64_t to_off, int from, uint64_t off, uint64_t n) {
 }
 
 int64_t variant_copy(int to, int from, size_t n) {
-  return copy_file_range(from, NULL, to, NULL, n, 0);
+  ssize_t got;
+  AGAIN(got, copy_file_range(from, NULL, to, NULL, n, 0));
+  if (got < 0 && errno == ENOSYS) errno = EOPNOTSUPP;
+  return got;
 }
 
 int variant_born(int in, const char *name, int64_t *ns) {

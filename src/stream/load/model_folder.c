@@ -5,20 +5,11 @@
 // to blobs. Nothing is read but metadata of .onnx files; what is beside the folder is no part of it.
 #include "stream/load/model_folder.h"
 
-#include "base/again.h"
+#include "platform/files.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-bool model_folder_is(const char *path) {
-  struct stat st;
-  return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-}
 
 // ---- the folder ---------------------------------------------------------------------------------
 
@@ -45,41 +36,47 @@ static const char *opened(struct model_folder *b, const char *path) {
 // A link that leads nowhere is no file, but a model that is missing if it is called so.
 static int take_entry(struct model_folder *b, struct folders *f, const char *path,
                       struct err *err) {
-  struct stat link, st = {0};
+  struct entry_facts link, is = {.kind = ENTRY_OTHER};
   const char *at = opened(b, path);
-  if (lstat(at, &link) != 0) {
+  if (entry_look(HERE, at, FILE_NO_LINK, &link)) {
     if (errno == ENOENT) return 0; // gone since it was listed
     return err_errno(err, errno, ERR_INPUT, "the attributes of '%s' cannot be read",
                      quote_path(at).s);
   }
-  const bool leads_nowhere = S_ISLNK(link.st_mode) && stat(at, &st) != 0;
-  if (!S_ISLNK(link.st_mode)) st = link;
-  if (S_ISDIR(link.st_mode)) *TABLE_PUSH(f, rows) = path;
-  if (!S_ISREG(st.st_mode) && !(leads_nowhere && str_ends(path, ".onnx"))) return 0;
-  *TABLE_PUSH(b, files) = (struct folder_file){
-      .path = path, .bytes = (uint64_t)st.st_size, .dev = st.st_dev, .ino = st.st_ino};
+  const bool leads_nowhere = link.kind == ENTRY_LINK && entry_look(HERE, at, 0, &is) != 0;
+  if (link.kind != ENTRY_LINK) is = link;
+  if (link.kind == ENTRY_FOLDER) *TABLE_PUSH(f, rows) = path;
+  if (is.kind != ENTRY_FILE && !(leads_nowhere && str_ends(path, ".onnx"))) return 0;
+  *TABLE_PUSH(b, files) =
+      (struct folder_file){.path = path, .bytes = is.size, .dev = is.volume, .ino = is.number};
   return 0;
+}
+
+struct listing {
+  struct model_folder *b;
+  struct folders *f;
+  const char *folder;
+  struct err *err;
+};
+
+static int take_name(void *ctx, const char *name) {
+  const struct listing *l = ctx;
+  if (name[0] == '.') return 0;
+  return ++l->b->n_entries > MODEL_FOLDER_FILES
+             ? too_many(l->b, l->err)
+             : take_entry(l->b, l->f, below(l->b, l->folder, name), l->err);
 }
 
 // Counted as they come: nobody knows how many names a folder has.
 static int list_one(struct model_folder *b, struct folders *f, const char *folder,
                     struct err *err) {
-  int rc = 0, failed = 0;
-  DIR *list = again_opendir(opened(b, folder));
-  if (!list) failed = errno;
-  while (rc == 0 && list) {
-    errno = 0;
-    const struct dirent *e = readdir(list);
-    if (!e) failed = errno;
-    if (!e) break;
-    if (e->d_name[0] == '.') continue;
-    rc = ++b->n_entries > MODEL_FOLDER_FILES ? too_many(b, err)
-                                             : take_entry(b, f, below(b, folder, e->d_name), err);
-  }
-  if (list) closedir(list);
-  if (failed)
-    return err_errno(err, failed, ERR_INPUT, "the folder '%s' cannot be read",
-                     quote_path(opened(b, folder)).s);
+  struct listing l = {b, f, folder, err};
+  struct folder at = folder_open(HERE, opened(b, folder), 0);
+  int rc;
+  if (!folder_is_open(at) || folder_names(at, take_name, &l, &rc))
+    rc = err_errno(err, errno, ERR_INPUT, "the folder '%s' cannot be read",
+                   quote_path(opened(b, folder)).s);
+  folder_close(&at);
   return rc;
 }
 
@@ -222,13 +219,12 @@ static const char *kind_by_name(struct model_folder *b, const struct folder_file
 
 // The head of the file without blanks; its length.
 static size_t read_head(const char *path, char head[HEAD_BYTES]) {
-  ssize_t n = 0;
   size_t kept = 0;
-  const int fd = again_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return 0;
-  AGAIN(n, read(fd, head, HEAD_BYTES));
-  close(fd);
-  for (ssize_t i = 0; i < n; i++)
+  struct file f = file_open(HERE, path, FILE_NO_WAIT);
+  if (!file_is_open(f)) return 0;
+  const int64_t n = file_read(f, head, HEAD_BYTES);
+  file_close(&f);
+  for (int64_t i = 0; i < n; i++)
     if (!strchr(" \t\r\n", head[i]) || head[i] == '\0') head[kept++] = head[i];
   return kept;
 }

@@ -47,8 +47,6 @@ struct model_folder {
   uint32_t n_distinct, n_shared;
 };
 
-// Is it a folder? Then models are looked for in it.
-bool model_folder_is(const char *path);
 // Lists the folder and all folders in it, but those whose names begin with a dot, and links to folders.
 // ERR_INPUT, ERR_PERMISSION: one of them cannot be read; ERR_INPUT, too: there are more files than MODEL_FOLDER_FILES, or
 // none named *.onnx.

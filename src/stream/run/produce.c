@@ -24,7 +24,6 @@
 #include "stream/run/inside/produce.h"
 
 #include "base/arena.h"
-#include "platform/descriptor.h"
 #include "stream/eval/eval.h"
 #include "stream/sys/lanes.h"
 #include "stream/sys/reread.h"
@@ -523,7 +522,7 @@ static void add_reread(void *ctx, const uint8_t *bytes, size_t n) {
 int produce_follow(struct produce *w, uint32_t line, uint64_t len, const struct figure_sums *errors,
                    struct err *err) {
   struct line *l = w->now = &w->lines[line];
-  const struct reread range = {.fd = file_descriptor(w->fd),
+  const struct reread range = {.file = w->fd,
                                .name = w->p->outputs[l->range.output].name,
                                .off = l->pos,
                                .len = len,

@@ -15,7 +15,6 @@
 // units that are written are still synced and recorded, the ones in progress are abandoned.
 #include "stream/run/run.h"
 
-#include "platform/descriptor.h"
 #include "platform/machine.h"
 #include "stream/eval/eval.h"
 #include "stream/run/effort.h"
@@ -174,10 +173,6 @@ static int finish_unit(struct worker *w, uint32_t line, struct err *err) {
   produce_digest(w->produce, line, digest);
   const struct figure_sums errors = produce_take_errors(w->produce, line);
   return recorder_give(w->r->recorder, own->unit, digest, errors) ? 0 : 1;
-}
-
-static int unnamed_file(void *st) {
-  return file_descriptor(staging_unnamed_file(st));
 }
 
 // As produce_parts.
@@ -424,7 +419,7 @@ int run_plan(const struct plan *p, struct sources *s, struct staging *st,
   uint64_t cache;
   int bad = split_memory(p, options, schedule_useful(p, r.skip, parts), &r.split, &cache, err);
   if (!bad) {
-    const struct eval_cache_file file = {unnamed_file, st};
+    const struct eval_cache_file file = {staging_unnamed_file, st};
     if (cache) r.cache = eval_cache_open((size_t)cache, file);
     pthread_mutex_init(&r.mu, NULL);
     order_tensors(&r, &arena);

@@ -12,7 +12,6 @@
 // The bytes are read from the finished staged output, mostly still in cache. Without one (null
 // engine) they are made again.
 #include "base/table.h"
-#include "platform/descriptor.h"
 #include "stream/run/inside/produce.h"
 #include "stream/run/memory_split.h"
 #include "stream/run/run.h"
@@ -79,10 +78,9 @@ static void hash_staged(struct batch *b) {
       .jobs = b->split.jobs, .stop = b->o->stop, .done = take_digest, .ctx = b};
   struct reread_known *rows = arena_alloc(&scratch, (b->n + 1) * sizeof *rows);
   for (uint32_t i = 0; i < b->n; i++)
-    rows[i] =
-        (struct reread_known){.fd = file_descriptor(staging_output_fd(b->st, b->pieces[i].output)),
-                              .off = b->pieces[i].off,
-                              .len = b->pieces[i].len};
+    rows[i] = (struct reread_known){.file = staging_output_fd(b->st, b->pieces[i].output),
+                                    .off = b->pieces[i].off,
+                                    .len = b->pieces[i].len};
   if (!reread_compare(rows, b->n, &work)) b->stopped = true;
   arena_free(&scratch);
 }

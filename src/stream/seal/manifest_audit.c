@@ -7,7 +7,6 @@
 // named one; of the others links are followed as a load of the model follows them (beneath.h): one that
 // leads elsewhere ends the audit.
 #include "base/again.h"
-#include "platform/descriptor.h"
 #include "stream/io/beneath.h"
 #include "stream/seal/manifest.h"
 #include "stream/sys/reread.h"
@@ -52,7 +51,7 @@ static int open_link(const struct audit *a, const char *name, struct entry_facts
                   "replace the link by the file: a manifest does not allow links to other folders");
 }
 
-static int open_shard(void *ctx, uint32_t i) {
+static struct file open_shard(void *ctx, uint32_t i) {
   const struct audit *a = ctx;
   const struct manifest_shard *s = &a->m->shards[i];
   const char *name = a->m->files[s->file];
@@ -66,7 +65,7 @@ static int open_shard(void *ctx, uint32_t i) {
     fd = file_open(a->dir, name, FILE_NO_WAIT);
   else if (open_link(a, name, &at, &fd, &ignored))
     errno = ENODATA;
-  return file_descriptor(fd);
+  return fd;
 }
 
 static void shard_done(void *ctx, uint32_t i, const uint8_t *sha256, int why) {
@@ -158,7 +157,7 @@ static int audit_all(struct audit *a, struct err *err) {
     if (look_at_file(a, i, err)) return -1;
   for (uint32_t i = 0; i < a->m->n_shards; i++) {
     const struct manifest_shard *s = &a->m->shards[i];
-    a->rows[i] = (struct reread_known){.fd = -1, .off = s->off, .len = s->len, .sha256 = s->digest};
+    a->rows[i] = (struct reread_known){.off = s->off, .len = s->len, .sha256 = s->digest};
     result->bytes += s->len;
   }
   if (reread_compare(a->rows, a->m->n_shards, &work)) return 0;

@@ -12,7 +12,6 @@
 
 #include "base/again.h"
 #include "base/arena.h"
-#include "platform/descriptor.h"
 #include "stream/seal/inside/manifest_form.h"
 #include "stream/sys/reread_files.h"
 
@@ -79,7 +78,7 @@ int manifest_hash_files(const struct manifest *m, struct folder dir, const struc
     if (f->n_parts++ == 0)
       *f = (struct reread_file){.name = m->files[s->file], .parts = &parts[i], .n_parts = 1};
     parts[i] = (struct reread_known){
-        .fd = file_descriptor(fds[s->file]), .off = s->off, .len = s->len, .sha256 = s->digest};
+        .file = fds[s->file], .off = s->off, .len = s->len, .sha256 = s->digest};
   }
   if (rc == 0) rc = reread_files(files, m->n_files, work, err);
   if (rc == 0) rc = refuse_damage(files, m->n_files, err);

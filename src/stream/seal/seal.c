@@ -18,7 +18,6 @@
 // lists, or that any other model in the folder names.
 #include "stream/seal/seal.h"
 
-#include "platform/descriptor.h"
 #include "stream/seal/inside/seal_parts.h"
 #include "stream/seal/seal_intent.h"
 #include "stream/staging/staging_folder.h"
@@ -75,7 +74,7 @@ static int drop_old_sidecar(const struct staging *st, const struct seal_old *old
                                        [NAME_SCAN_UNKNOWN] = SEAL_KEPT_UNKNOWN};
   char who[256];
   if (!staging_has(st->dest, old->name)) return 0;
-  const enum name_scan found = name_scan_folder(folder_descriptor(st->dest), old->name, onnx, who);
+  const enum name_scan found = name_scan_folder(st->dest, old->name, onnx, who);
   if (found == NAME_SCAN_FREE && old->listed) return unlink_in_dest(st, old->name, err);
   note_kept(st,
             &report->kept[found == NAME_SCAN_FREE && old->unsure ? SEAL_KEPT_UNSURE : why[found]],

@@ -7,7 +7,6 @@
 // folder meanwhile. The rename of the .onnx must not make a damaged data file part of a model, so files that
 // have their final names are read too.
 #include "base/again.h"
-#include "platform/descriptor.h"
 #include "stream/seal/inside/seal_parts.h"
 #include "stream/seal/seal.h"
 #include "stream/seal/seal_intent.h"
@@ -61,7 +60,7 @@ static uint32_t list_ranges(const struct seal_intent *s, const struct file *fds,
     const struct seal_move *m = file_at(s, i);
     for (uint32_t k = 0; k < m->n_units; k++) {
       const uint64_t off = k * PLAN_UNIT_BYTES;
-      rows[n++] = (struct reread_known){.fd = file_descriptor(fds[i]),
+      rows[n++] = (struct reread_known){.file = fds[i],
                                         .off = off,
                                         .len = min_u64(PLAN_UNIT_BYTES, m->size - off),
                                         .sha256 = m->units[k]};
@@ -170,7 +169,7 @@ static void take_back(const struct staging *st, const struct seal_move *m, const
   if (entry_look(st->dest, name, FILE_NO_LINK, &at) != 0 || at.kind != ENTRY_FILE) return;
   const bool ours = at.number == m->inode && at.size == m->size;
   if ((ours || (name == m->via && seal_is_there(st, m, name))) &&
-      name_scan_folder(folder_descriptor(st->dest), name, NULL, who) == NAME_SCAN_FREE)
+      name_scan_folder(st->dest, name, NULL, who) == NAME_SCAN_FREE)
     file_remove(st->dest, name); // if it fails, an unused file remains
 }
 

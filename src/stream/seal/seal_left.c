@@ -11,7 +11,6 @@
 
 #include "base/again.h"
 #include "plan/plan_file.h"
-#include "platform/descriptor.h"
 #include "stream/seal/seal_intent.h"
 #include "stream/staging/staging_folder.h"
 #include "stream/sys/fs.h"
@@ -63,7 +62,7 @@ static bool may_be(const struct looking *l, const char *name, const struct plan_
   if (*size != of->size && !(own && l->sealed)) return false;
   // The name of a passage goes with the model that has it, if that is about to be replaced.
   const char *replaced = own || !l->replacing ? NULL : l->p->outputs[l->p->n_outputs - 1].name;
-  return name_scan_folder(folder_descriptor(l->st->dest), name, replaced, who) != NAME_SCAN_NAMED;
+  return name_scan_folder(l->st->dest, name, replaced, who) != NAME_SCAN_NAMED;
 }
 
 static int look(void *ctx, const char *name) {
@@ -120,8 +119,7 @@ static int look_at_old(const struct looking *l) {
     struct entry_facts at;
     char who[256];
     if (s.old[i].listed && entry_look(l->st->dest, s.old[i].name, FILE_NO_LINK, &at) == 0 &&
-        name_scan_folder(folder_descriptor(l->st->dest), s.old[i].name, NULL, who) !=
-            NAME_SCAN_NAMED)
+        name_scan_folder(l->st->dest, s.old[i].name, NULL, who) != NAME_SCAN_NAMED)
       stop = l->each(l->ctx, s.old[i].name, at.size);
   }
   seal_intent_free(&s);

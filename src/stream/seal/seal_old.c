@@ -19,7 +19,6 @@
 // what they say gives no right to remove anything.
 #include "stream/seal/inside/seal_parts.h"
 
-#include "platform/descriptor.h"
 #include "stream/seal/manifest.h"
 #include "stream/seal/seal.h"
 #include "stream/sys/fs.h"
@@ -71,8 +70,7 @@ static bool is_unread(struct finding *f) {
 
 static void add_if_named(struct finding *f, const char *name) {
   if (is_known(f->s, name) || !is_file(f->dest, name)) return;
-  if (name_scan_file(folder_descriptor(f->dest), f->onnx, name) == NAME_SCAN_NAMED)
-    add_old(f, name, false, false);
+  if (name_scan_file(f->dest, f->onnx, name) == NAME_SCAN_NAMED) add_old(f, name, false, false);
 }
 
 // "<onnx>.data", "<onnx>_data", "<onnx>.<8 hex>.data"; each with "_<number>" behind it.
@@ -138,7 +136,7 @@ bool seal_may_replace(struct seal_refers *refers, struct folder dest, const char
   if (!seal_refers_to(refers, folder, onnx, name) &&
       !(is_conventional(onnx, name) && is_listed(dest, onnx, name)))
     return false;
-  return name_scan_folder(folder_descriptor(dest), name, onnx, who) == NAME_SCAN_FREE;
+  return name_scan_folder(dest, name, onnx, who) == NAME_SCAN_FREE;
 }
 
 int seal_old_find(struct seal_intent *s, const struct staging *st, const struct plan *p,

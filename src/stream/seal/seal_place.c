@@ -5,7 +5,6 @@
 
 #include "base/again.h"
 #include "plan/plan.h"
-#include "platform/descriptor.h"
 #include "stream/staging/staging_folder.h"
 #include "stream/sys/fs.h"
 #include "stream/sys/reread.h"
@@ -23,7 +22,7 @@ bool seal_same_bytes(struct file fd, const struct seal_move *m) {
   struct reread_known *rows = arena_alloc(&scratch, m->n_units * sizeof *rows + 1);
   for (uint32_t i = 0; i < m->n_units; i++) {
     const uint64_t off = i * PLAN_UNIT_BYTES;
-    rows[i] = (struct reread_known){.fd = file_descriptor(fd),
+    rows[i] = (struct reread_known){.file = fd,
                                     .off = off,
                                     .len = min_u64(PLAN_UNIT_BYTES, m->size - off),
                                     .sha256 = m->units[i]};

@@ -8,7 +8,6 @@
 // the written bytes once, and only a run that continues makes it. seal_check.c checks the files of an
 // unfinished seal.
 #include "base/again.h"
-#include "platform/descriptor.h"
 #include "stream/staging/inside/records.h"
 #include "stream/staging/staging.h"
 #include "stream/staging/staging_folder.h"
@@ -158,7 +157,7 @@ static uint32_t list_units(struct checking *c, const struct plan *p, enum stagin
     const struct plan_unit unit = plan_unit_at(p, i);
     c->of[n] = i;
     out->contrary += contrary;
-    rows[n++] = (struct reread_known){.fd = file_descriptor(staging_output_fd(st, unit.output)),
+    rows[n++] = (struct reread_known){.file = staging_output_fd(st, unit.output),
                                       .off = unit.off,
                                       .len = unit.len,
                                       .sha256 = st->digests[i]};

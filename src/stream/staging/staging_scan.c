@@ -9,7 +9,6 @@
 // the sidecars it has put in place already are named by no .onnx yet: they are no orphans. The
 // decision is made again, under the exclusive lock, when something is removed.
 #include "base/again.h"
-#include "platform/descriptor.h"
 #include "stream/staging/inside/records.h"
 #include "stream/staging/inside/staging_header.h"
 #include "stream/staging/staging_folder.h"
@@ -98,7 +97,7 @@ static bool is_orphan(struct folder dir, const char *name) {
   struct entry_facts at;
   return fresh_sidecar_of(name) > 0 && entry_look(dir, name, FILE_NO_LINK, &at) == 0 &&
          at.kind == ENTRY_FILE && fs_list(dir, claims, &c, "", &err) == 0 &&
-         name_scan_folder(folder_descriptor(dir), name, NULL, who) == NAME_SCAN_FREE;
+         name_scan_folder(dir, name, NULL, who) == NAME_SCAN_FREE;
 }
 
 // ---- scanning ----

@@ -18,18 +18,13 @@
 //                          `-----' n + 2 bytes, moved to the front
 #include "stream/sys/name_scan.h"
 
-#include "base/again.h"
 #include "base/varint.h"
-#include "platform/descriptor.h"
-#include "stream/sys/fs.h"
+#include "platform/files.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 enum { WINDOW = 1 << 20 };
 
@@ -48,11 +43,10 @@ static bool has_location(const uint8_t *buf, size_t n, struct span name) {
   return false;
 }
 
-static enum name_scan scan_fd(int fd, struct span name, uint8_t *buf) {
+static enum name_scan scan(struct file f, struct span name, uint8_t *buf) {
   size_t kept = 0;
   for (;;) {
-    const ssize_t got = read(fd, buf + kept, WINDOW - kept);
-    if (got < 0 && errno == EINTR) continue;
+    const int64_t got = file_read(f, buf + kept, WINDOW - kept);
     if (got < 0) return NAME_SCAN_UNKNOWN;
     if (got == 0) return NAME_SCAN_FREE;
     const size_t have = kept + (size_t)got;
@@ -62,35 +56,35 @@ static enum name_scan scan_fd(int fd, struct span name, uint8_t *buf) {
   }
 }
 
-enum name_scan name_scan_file(int dir, const char *onnx, const char *name) {
-  const int fd = again_openat(dir, onnx, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return errno == ENOENT ? NAME_SCAN_FREE : NAME_SCAN_UNKNOWN;
-  struct stat at;
+enum name_scan name_scan_file(struct folder in, const char *onnx, const char *name) {
+  struct file f = file_open(in, onnx, FILE_NO_WAIT);
+  if (!file_is_open(f)) return errno == ENOENT ? NAME_SCAN_FREE : NAME_SCAN_UNKNOWN;
+  struct entry_facts at;
   uint8_t *buf = malloc(WINDOW);
   enum name_scan result = NAME_SCAN_UNKNOWN;
-  if (buf && fstat(fd, &at) == 0)
-    result = S_ISREG(at.st_mode) ? scan_fd(fd, span_str(name), buf) : NAME_SCAN_FREE;
+  if (buf && file_look(f, &at) == 0)
+    result = at.kind == ENTRY_FILE ? scan(f, span_str(name), buf) : NAME_SCAN_FREE;
   free(buf);
-  close(fd);
+  file_close(&f);
   return result;
 }
 
 struct search {
-  int dir;
+  struct folder in;
   const char *name, *except;
   char *who;
   enum name_scan result;
 };
 
 // Does it begin with ir_version and another field of a ModelProto?
-static bool begins_as_model(int dir, const char *entry) {
+static bool begins_as_model(struct folder in, const char *entry) {
   uint8_t head[3] = {0};
-  struct stat at;
-  const int fd = again_openat(dir, entry, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return false;
-  const bool read = fstat(fd, &at) == 0 && S_ISREG(at.st_mode) && at.st_size <= INT32_MAX &&
-                    again_pread(fd, head, sizeof head, 0) == (ssize_t)sizeof head;
-  close(fd);
+  struct entry_facts at;
+  struct file f = file_open(in, entry, FILE_NO_WAIT);
+  if (!file_is_open(f)) return false;
+  const bool read = file_look(f, &at) == 0 && at.kind == ENTRY_FILE && at.size <= INT32_MAX &&
+                    file_read_at(f, head, sizeof head, 0) == (int64_t)sizeof head;
+  file_close(&f);
   const unsigned field = head[2] >> 3, type = head[2] & 7;
   return read && head[0] == 0x08 && head[1] < 0x80 && field > 1 && field <= 14 &&
          type == (field == 5 ? 0 : 2);
@@ -100,20 +94,20 @@ static int search_entry(void *ctx, const char *entry) {
   struct search *s = ctx;
   const size_t n = strlen(entry);
   if (s->except && strcmp(entry, s->except) == 0) return 0;
-  if ((n < 5 || strcasecmp(entry + n - 5, ".onnx") != 0) && !begins_as_model(s->dir, entry))
+  if ((n < 5 || strcasecmp(entry + n - 5, ".onnx") != 0) && !begins_as_model(s->in, entry))
     return 0;
-  const enum name_scan found = name_scan_file(s->dir, entry, s->name);
+  const enum name_scan found = name_scan_file(s->in, entry, s->name);
   if (found == NAME_SCAN_FREE) return 0;
   s->result = found;
   snprintf(s->who, 256, "%s", entry);
   return 1;
 }
 
-enum name_scan name_scan_folder(int dir, const char *name, const char *except, char who[256]) {
-  struct search s = {.dir = dir, .name = name, .except = except, .who = who};
+enum name_scan name_scan_folder(struct folder in, const char *name, const char *except,
+                                char who[256]) {
+  struct search s = {.in = in, .name = name, .except = except, .who = who};
+  int ended;
   s.result = NAME_SCAN_FREE;
   who[0] = '\0';
-  struct err err = {0};
-  if (fs_list(folder_of_descriptor(dir), search_entry, &s, "", &err) >= 0) return s.result;
-  return NAME_SCAN_UNKNOWN;
+  return folder_names(in, search_entry, &s, &ended) ? NAME_SCAN_UNKNOWN : s.result;
 }

@@ -4,6 +4,7 @@
 
 #include "base/err.h"
 #include "base/span.h"
+#include "platform/files.h"
 
 enum name_scan {
   NAME_SCAN_FREE,    // no model names it
@@ -15,8 +16,9 @@ enum name_scan {
 // begins as a model does, for a location that is `name` or a path that ends in it. With NAMED and
 // UNKNOWN, who[] receives that file. A doc string that looks like a location counts: the answer errs
 // on the side of keeping.
-enum name_scan name_scan_folder(int dir, const char *name, const char *except, char who[256]);
+enum name_scan name_scan_folder(struct folder in, const char *name, const char *except,
+                                char who[256]);
 // The same for one file. Bounded memory.
-enum name_scan name_scan_file(int dir, const char *onnx, const char *name);
+enum name_scan name_scan_file(struct folder in, const char *onnx, const char *name);
 
 #endif

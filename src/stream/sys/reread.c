@@ -18,24 +18,19 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <unistd.h>
 
 // At least one byte and at most n; 0: errno says why there is none (ENODATA: the file has ended).
-static size_t read_piece(int fd, uint8_t *buf, size_t n, uint64_t off) {
-  for (;;) {
-    const ssize_t got = pread(fd, buf, n, (off_t)off);
-    if (got > 0) return (size_t)got;
-    if (got < 0 && errno == EINTR) continue;
-    if (got == 0) errno = ENODATA;
-    return 0;
-  }
+static size_t read_piece(struct file f, uint8_t *buf, size_t n, uint64_t off) {
+  const int64_t got = file_read_at(f, buf, n, off);
+  if (got == 0) errno = ENODATA;
+  return got > 0 ? (size_t)got : 0;
 }
 
 int reread_hash(const struct reread *range, uint8_t *buf, size_t n, struct err *err) {
   for (uint64_t at = 0; at < range->len;) {
     if (range->go_on && !range->go_on(range->ctx)) return 1;
     const size_t got =
-        read_piece(range->fd, buf, (size_t)min_u64(n, range->len - at), range->off + at);
+        read_piece(range->file, buf, (size_t)min_u64(n, range->len - at), range->off + at);
     if (got == 0) return reread_failed(range->name, range->off + at, errno, err);
     range->add(range->ctx, buf, got);
     at += got;
@@ -65,7 +60,7 @@ struct team {
 // A row that is being hashed, in a lane.
 struct reading {
   uint32_t row;
-  int fd;
+  struct file file;
   uint64_t at;      // in the row
   uint8_t *buf;     // PIECE_BYTES
   struct span left; // of what was read, to be hashed
@@ -96,18 +91,18 @@ static void advance(struct team *t, uint64_t bytes) {
   pthread_mutex_unlock(&t->mu);
 }
 
-static int open_row(const struct team *t, uint32_t row) {
-  return t->work->open ? t->work->open(t->work->ctx, row) : t->rows[row].fd;
+static struct file open_row(const struct team *t, uint32_t row) {
+  return t->work->open ? t->work->open(t->work->ctx, row) : t->rows[row].file;
 }
 
-static void close_row(const struct team *t, int fd) {
-  if (t->work->open && fd >= 0) close(fd);
+static void close_row(const struct team *t, struct file f) {
+  if (t->work->open) file_close(&f);
 }
 
 // Nothing more is read of it. sum: NULL if it could not be read, and why.
 static void finish(struct team *t, const struct reading *r, const uint8_t *sum, int why) {
   struct reread_known *row = &t->rows[r->row];
-  close_row(t, r->fd);
+  close_row(t, r->file);
   advance(t, row->len - r->at);
   row->why = sum ? 0 : why;
   row->differs = !sum || (row->sha256 && memcmp(sum, row->sha256, DIGEST_BYTES) != 0);
@@ -122,7 +117,7 @@ static void finish(struct team *t, const struct reading *r, const uint8_t *sum, 
 static bool read_on(struct team *t, struct reading *r) {
   const struct reread_known *row = &t->rows[r->row];
   const size_t got =
-      read_piece(r->fd, r->buf, (size_t)min_u64(PIECE_BYTES, row->len - r->at), row->off + r->at);
+      read_piece(r->file, r->buf, (size_t)min_u64(PIECE_BYTES, row->len - r->at), row->off + r->at);
   r->left = span_of(r->buf, got);
   r->at += got;
   advance(t, got);
@@ -139,7 +134,7 @@ static void compare_alone(struct hand *h, struct reading *r) {
   digest_start(h->sha);
   while (!has_ended(t, r)) {
     if (!not_stopped(t)) {
-      close_row(t, r->fd);
+      close_row(t, r->file);
       return;
     }
     if (!read_on(t, r)) {
@@ -164,8 +159,8 @@ static void take_rows(struct hand *h) {
     const uint32_t row = t->next++;
     if (row >= t->n) return;
     struct reading *r = h->reading[h->n];
-    *r = (struct reading){.row = row, .fd = open_row(t, row), .buf = r->buf};
-    if (r->fd < 0) {
+    *r = (struct reading){.row = row, .file = open_row(t, row), .buf = r->buf};
+    if (!file_is_open(r->file)) {
       finish(t, r, NULL, t->work->open ? errno : EBADF);
     } else if (share == 1) {
       compare_alone(h, r);
@@ -224,7 +219,7 @@ static void compare_some(void *ctx, uint32_t k) {
     hash(&h);
   }
   for (size_t i = 0; i < h.n; i++)
-    close_row(h.t, h.reading[i]->fd);
+    close_row(h.t, h.reading[i]->file);
   digest_free(h.sha);
   arena_free(&scratch);
 }

@@ -4,9 +4,10 @@
 
 #include "base/digest.h"
 #include "base/err.h"
+#include "platform/files.h"
 
 struct reread {
-  int fd;
+  struct file file;
   const char *name; // of the output, for messages
   uint64_t off, len;
   void (*add)(void *ctx, const uint8_t *bytes, size_t n); // to a digest
@@ -22,7 +23,7 @@ int reread_failed(const char *name, uint64_t at, int why, struct err *err);
 
 // Ranges that are compared with what they were.
 struct reread_known {
-  int fd; // -1: cannot be read; unused where the work opens them
+  struct file file; // none: cannot be read; unused where the work opens them
   uint64_t off, len;
   const uint8_t *sha256; // DIGEST_BYTES; NULL: not compared
   bool differs;          // the answer; also where the range cannot be read
@@ -31,9 +32,9 @@ struct reread_known {
 struct reread_work {
   uint32_t jobs; // 0: processors available to us
   const volatile int *stop;
-  // Or NULL: gives the descriptor of a row when its turn comes, and it is closed behind it; -1 with errno. From any
+  // Or NULL: opens the file of a row when its turn comes, and it is closed behind it; none with errno. From any
   // thread.
-  int (*open)(void *ctx, uint32_t row);
+  struct file (*open)(void *ctx, uint32_t row);
   // Both under one lock, from any thread, or NULL. Ticks come every 50 ms or more, and at the end. A row is done with
   // its digest, or with none and why it cannot be read (ENODATA: the file ends before it does).
   void (*tick)(void *ctx, uint64_t bytes_done, uint64_t bytes_total);

@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { PIECE = 1 << 20 };
 
@@ -56,8 +55,7 @@ static bool hash_part(struct hand *h, const char *name, const struct reread_know
   for (uint64_t at = 0; at < p->len;) {
     if (!goes_on(h->team)) return false;
     const size_t n = (size_t)min_u64(PIECE, p->len - at);
-    const ssize_t got = pread(p->fd, h->buf, n, (off_t)(p->off + at));
-    if (got < 0 && errno == EINTR) continue;
+    const int64_t got = file_read_at(p->file, h->buf, n, p->off + at);
     if (got <= 0) {
       cannot_read(h->team, name, got < 0 ? errno : 0);
       return false;
@@ -118,6 +116,7 @@ int reread_files(struct reread_file *files, uint32_t n, const struct reread_work
     *err = t.err;
     return -1;
   }
-  if (threads_must_stop(work->stop)) return err_set(err, ERR_RETRY, "interrupted while files were read");
+  if (threads_must_stop(work->stop))
+    return err_set(err, ERR_RETRY, "interrupted while files were read");
   return 0;
 }

@@ -6,7 +6,7 @@
 
 struct reread_file {
   const char *name; // for messages
-  // One behind the other, from 0 to the end of the file, all of one descriptor. sha256 NULL: a part
+  // One behind the other, from 0 to the end of the file, all of one file. sha256 NULL: a part
   // that is not compared.
   struct reread_known *parts;
   uint32_t n_parts;

@@ -1,7 +1,7 @@
 // A folder for what is large and wanted for the time of a run: in $TMPDIR, else /var/tmp, where the system keeps large
 // temporary files, and not beside models, whose disk may be full, or not ours to write on.
 //
-//   /var/tmp/weir-calibrate-u3kQzT/      locked (flock) for as long as its process lives
+//   /var/tmp/weir-calibrate-u3kQzT/      locked for as long as its process lives
 //
 // A process that is killed leaves its folder. The next one that makes a folder for the same purpose removes those of its own
 // user that nobody has locked.
@@ -10,17 +10,18 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "platform/files.h"
 
 struct scratch {
   const char *path; // NULL: none
-  int fd;
+  struct folder at;
 };
 
 // The folder that such folders lie in.
 const char *scratch_parent(void);
 // A new one for a purpose ("verify"), its path in *a. ERR_IO with the hint to set TMPDIR.
 int scratch_make(struct scratch *s, const char *purpose, struct arena *a, struct err *err);
-// Removes it; files that are in it are left, and it with them. Nothing where there is none ({NULL, -1}).
+// Removes it; files that are in it are left, and it with them. Nothing where there is none ({0}).
 void scratch_end(struct scratch *s);
 
 #endif

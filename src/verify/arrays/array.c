@@ -4,15 +4,12 @@
 //   the runtime          the same
 //
 // Whoever reads elements goes through array_read, or through `at` where they are in memory. Nothing here
-// closes a descriptor.
+// closes a file.
 #include "verify/arrays/array.h"
-
-#include "base/again.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
-#include <unistd.h>
 
 bool array_sizes(enum dtype dtype, uint32_t rank, const int64_t *dims, uint64_t *count,
                  uint64_t *bytes) {
@@ -37,14 +34,13 @@ uint8_t *array_make(struct array *x, const char *name, enum dtype dtype, uint32_
                       .dims = own,
                       .count = count,
                       .bytes = bytes,
-                      .at = at,
-                      .file = -1};
+                      .at = at};
   return at;
 }
 
 static int read_file(const struct array *x, uint64_t off, uint8_t *buf, size_t n, struct err *err) {
-  const ssize_t got = again_pread_all(x->file, buf, n, x->offset + off);
-  if (got == (ssize_t)n) return 0;
+  const int64_t got = file_read_all_at(x->file, buf, n, x->offset + off);
+  if (got == (int64_t)n) return 0;
   if (got < 0)
     return err_errno(err, errno, ERR_IO, "the elements of array '%s' cannot be read",
                      quote_str(x->name).s);
@@ -74,7 +70,7 @@ void array_settle(struct array *x, bool optional) {
   if (!optional) return;
   const char *name = x->name;
   if (x->n_items == 0)
-    *x = (struct array){.name = name, .kind = ARRAY_NOTHING, .file = -1};
+    *x = (struct array){.name = name, .kind = ARRAY_NOTHING};
   else
     *x = x->items[0];
   if (*name) x->name = name;

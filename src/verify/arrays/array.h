@@ -12,6 +12,7 @@
 #include "base/arena.h"
 #include "base/dtype.h"
 #include "base/err.h"
+#include "platform/files.h"
 
 #include <stdbool.h>
 
@@ -28,12 +29,12 @@ struct array {
   enum array_kind kind;
   enum dtype dtype;
   uint32_t rank;
-  const int64_t *dims; // ≥ 0
-  uint64_t count;      // elements
-  uint64_t bytes;      // of the elements; 0 for strings
-  const uint8_t *at;   // in memory; NULL: in the file, or strings
-  int file;            // descriptor that pread takes, which somebody else closes; -1: in memory
-  uint64_t offset;     // of the first byte in the file
+  const int64_t *dims;        // ≥ 0
+  uint64_t count;             // elements
+  uint64_t bytes;             // of the elements; 0 for strings
+  const uint8_t *at;          // in memory; NULL: in the file, or strings
+  struct file file;           // which somebody else closes; none: in memory
+  uint64_t offset;            // of the first byte in the file
   const struct span *strings; // dtype STRING: `count` of them
   const struct array *items;  // SEQUENCE
   uint32_t n_items;

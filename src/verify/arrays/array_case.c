@@ -9,18 +9,13 @@
 // count, so those of sequences are found by a walk over their items first, the inner ones before the outer.
 #include "verify/arrays/array_files.h"
 
-#include "base/again.h"
 #include "base/table.h"
 #include "base/varint.h"
 #include "model/onnx_fields.h"
-#include "platform/descriptor.h"
 #include "stream/sys/fs.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <linux/fs.h>
 #include <stdio.h>
-#include <unistd.h>
 
 enum {
   PIECE = 1 << 20,
@@ -34,7 +29,7 @@ enum {
 // ---- bytes of a file ---------------------------------------------------------------------------
 
 struct writer {
-  int fd;
+  struct file to;
   const char *name; // for messages
   uint8_t *buffer;  // PIECE
   size_t held;
@@ -43,8 +38,7 @@ struct writer {
 };
 
 static void flush(struct writer *w) {
-  if (!w->bad)
-    w->bad = fs_write_all(file_of_descriptor(w->fd), w->buffer, w->held, w->name, w->err);
+  if (!w->bad) w->bad = fs_write_all(w->to, w->buffer, w->held, w->name, w->err);
   w->held = 0;
 }
 
@@ -173,8 +167,7 @@ static void put_array(struct writer *w, const struct array *x) {
   // An optional that holds something is, on the wire, a sequence of that.
   struct array item = *x;
   item.name = "";
-  const struct array held = {
-      .name = x->name, .kind = ARRAY_SEQUENCE, .items = &item, .n_items = 1, .file = -1};
+  const struct array held = {.name = x->name, .kind = ARRAY_SEQUENCE, .items = &item, .n_items = 1};
   struct parts p = {0};
   list_parts(&p, x->optional && x->kind != ARRAY_NOTHING ? &held : x);
   for (uint32_t i = 0; i < p.n_rows && !w->bad; i++) {
@@ -195,55 +188,54 @@ static void put_array(struct writer *w, const struct array *x) {
 
 // ---- the folder --------------------------------------------------------------------------------
 
-static int write_array(int dir, const char *name, const struct array *x, uint8_t *buffer,
+static int write_array(struct folder in, const char *name, const struct array *x, uint8_t *buffer,
                        struct err *err) {
-  struct writer w = {.name = name, .buffer = buffer, .err = err};
-  w.fd = file_descriptor(fs_make_own(folder_of_descriptor(dir), name, 0, err));
-  if (w.fd < 0) return -1;
+  struct writer w = {
+      .to = fs_make_own(in, name, 0, err), .name = name, .buffer = buffer, .err = err};
+  if (!file_is_open(w.to)) return -1;
   put_array(&w, x);
   flush(&w);
-  if (!w.bad && fs_ops->fsync(w.fd) != 0)
-    w.bad = err_errno(err, errno, ERR_IO, "cannot sync '%s'", name);
-  close(w.fd);
+  if (!w.bad && file_sync(w.to)) w.bad = err_errno(err, errno, ERR_IO, "cannot sync '%s'", name);
+  file_close(&w.to);
   return w.bad;
 }
 
-static int write_arrays(int dir, const char *before, const struct arrays *list, uint8_t *buffer,
-                        struct err *err) {
+static int write_arrays(struct folder in, const char *before, const struct arrays *list,
+                        uint8_t *buffer, struct err *err) {
   for (uint32_t i = 0; list && i < list->n; i++) {
     char name[64];
     snprintf(name, sizeof name, "%s_%u.pb", before, i);
-    if (write_array(dir, name, &list->list[i], buffer, err) != 0) return -1;
+    if (write_array(in, name, &list->list[i], buffer, err) != 0) return -1;
   }
   return 0;
 }
 
 static int remove_entry(void *ctx, const char *name) {
-  fs_ops->unlinkat(*(const int *)ctx, name, 0);
+  (void)file_remove(*(const struct folder *)ctx, name);
   return 0;
 }
 
 // What an ended writing left: files, no folders.
-static void remove_set(int folder, const char *name) {
-  struct err none = {0};
-  int dir = again_openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  if (dir < 0) return;
-  fs_list(folder_of_descriptor(dir), remove_entry, &dir, name, &none);
-  close(dir);
-  fs_ops->unlinkat(folder, name, AT_REMOVEDIR);
+static void remove_set(struct folder in, const char *name) {
+  int ended;
+  struct folder set = folder_open(in, name, FILE_NO_LINK);
+  if (!folder_is_open(set)) return;
+  (void)folder_names(set, remove_entry, &set, &ended);
+  folder_close(&set);
+  (void)folder_remove(in, name);
 }
 
-static int fill_set(int folder, const char *name, const struct arrays *inputs,
+static int fill_set(struct folder in, const char *name, const struct arrays *inputs,
                     const struct arrays *outputs, struct err *err) {
-  int dir = again_openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  if (dir < 0) return err_errno(err, errno, ERR_IO, "cannot open '%s'", name);
+  struct folder set = folder_open(in, name, FILE_NO_LINK);
+  if (!folder_is_open(set)) return err_errno(err, errno, ERR_IO, "cannot open '%s'", name);
   struct arena a = {0};
   uint8_t *buffer = arena_alloc(&a, PIECE);
-  int bad = write_arrays(dir, "input", inputs, buffer, err) != 0 ||
-            write_arrays(dir, "output", outputs, buffer, err) != 0 ||
-            fs_sync_folder(folder_of_descriptor(dir), name, err) != 0;
+  int bad = write_arrays(set, "input", inputs, buffer, err) != 0 ||
+            write_arrays(set, "output", outputs, buffer, err) != 0 ||
+            fs_sync_folder(set, name, err) != 0;
   arena_free(&a);
-  close(dir);
+  folder_close(&set);
   return bad ? -1 : 0;
 }
 
@@ -252,35 +244,36 @@ static int already_there(const char *path, const char *name, struct err *err) {
   return err_hint(err, "choose another folder, or remove it");
 }
 
-static int write_set(int folder, const char *path, uint32_t k, const struct arrays *inputs,
+static int write_set(struct folder in, const char *path, uint32_t k, const struct arrays *inputs,
                      const struct arrays *outputs, struct err *err) {
   char name[64], beside[80];
-  struct stat at;
+  struct entry_facts at;
   snprintf(name, sizeof name, "test_data_set_%u", k);
   snprintf(beside, sizeof beside, ".%s.weir", name);
-  if (fstatat(folder, name, &at, AT_SYMLINK_NOFOLLOW) == 0) return already_there(path, name, err);
-  remove_set(folder, beside);
-  if (fs_ops->mkdirat(folder, beside, 0777) != 0)
+  if (entry_look(in, name, FILE_NO_LINK, &at) == 0) return already_there(path, name, err);
+  remove_set(in, beside);
+  if (folder_make(in, beside, 0777))
     return err_errno(err, errno, ERR_IO, "cannot make a folder in '%s'", quote_path(path).s);
-  int bad = fill_set(folder, beside, inputs, outputs, err);
-  if (!bad && fs_ops->renameat2(folder, beside, folder, name, RENAME_NOREPLACE) != 0)
+  int bad = fill_set(in, beside, inputs, outputs, err);
+  if (!bad && entry_rename_new(in, beside, in, name))
     bad = errno == EEXIST ? already_there(path, name, err)
                           : err_errno(err, errno, ERR_IO, "cannot rename '%s' to '%s' in '%s'",
                                       beside, name, quote_path(path).s);
   if (bad)
-    remove_set(folder, beside);
+    remove_set(in, beside);
   else
-    bad = fs_sync_folder(folder_of_descriptor(folder), path, err);
+    bad = fs_sync_folder(in, path, err);
   return bad;
 }
 
 int array_files_write_case(const char *path, uint32_t k, const struct arrays *inputs,
                            const struct arrays *outputs, struct err *err) {
-  if (fs_ops->mkdirat(AT_FDCWD, path, 0777) != 0 && errno != EEXIST)
+  if (folder_make(HERE, path, 0777) && errno != EEXIST)
     return err_errno(err, errno, ERR_IO, "cannot make the folder '%s'", quote_path(path).s);
-  const int folder = again_openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (folder < 0) return err_errno(err, errno, ERR_INPUT, "cannot open '%s'", quote_path(path).s);
-  const int bad = write_set(folder, path, k, inputs, outputs, err);
-  close(folder);
+  struct folder in = folder_open(HERE, path, 0);
+  if (!folder_is_open(in))
+    return err_errno(err, errno, ERR_INPUT, "cannot open '%s'", quote_path(path).s);
+  const int bad = write_set(in, path, k, inputs, outputs, err);
+  folder_close(&in);
   return bad;
 }

@@ -4,18 +4,13 @@
 // A file stays open as long as an array lies in it, the one without a name as long as any does.
 #include "verify/arrays/array_files.h"
 
-#include "base/again.h"
 #include "base/table.h"
 #include "verify/arrays/inside/array_formats.h"
 
 #include <assert.h>
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 enum { CASES_MOST = 10000, ARRAYS_MOST = 10000 };
 
@@ -23,34 +18,34 @@ struct array_files {
   struct space s;
   struct arena *a;
   TABLE(struct array_case, cases);
-  TABLE(int, open);
+  TABLE(struct file, open);
 };
 
 // ---- one file ----------------------------------------------------------------------------------
 
 static int open_file(const char *path, struct feed_file *file, struct feed *f, struct err *err) {
-  struct stat at;
-  file->stays = false;
-  file->fd = again_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-  if (file->fd < 0) return err_errno(err, errno, ERR_INPUT, "cannot open '%s'", quote_path(path).s);
+  struct entry_facts at;
+  *file = (struct feed_file){file_open(HERE, path, FILE_NO_WAIT), false};
+  if (!file_is_open(file->file))
+    return err_errno(err, errno, ERR_INPUT, "cannot open '%s'", quote_path(path).s);
   int bad = 0;
-  if (fstat(file->fd, &at) != 0)
+  if (file_look(file->file, &at) != 0)
     bad = err_errno(err, errno, ERR_IO, "cannot examine '%s'", quote_path(path).s);
-  else if (!S_ISREG(at.st_mode))
+  else if (at.kind != ENTRY_FILE)
     bad = err_set(err, ERR_INPUT, "'%s' is not a regular file", quote_path(path).s);
   if (bad) {
-    close(file->fd);
+    file_close(&file->file);
     return -1;
   }
-  *f = (struct feed){.path = path, .file = file, .len = (uint64_t)at.st_size};
+  *f = (struct feed){.path = path, .file = file, .len = at.size};
   return 0;
 }
 
-static void close_file(struct array_files *x, const struct feed_file *file) {
+static void close_file(struct array_files *x, struct feed_file *file) {
   if (file->stays)
-    *TABLE_PUSH(x, open) = file->fd;
+    *TABLE_PUSH(x, open) = file->file;
   else
-    close(file->fd);
+    file_close(&file->file);
 }
 
 static int unknown_format(const struct feed *f, struct err *err) {
@@ -87,17 +82,24 @@ static int read_file_case(struct array_files *x, const char *path, struct err *e
 // ---- folders -----------------------------------------------------------------------------------
 
 struct listing {
+  struct arena *a;
   TABLE(const char *, names);
 };
 
-static int list_folder(const char *path, struct arena *a, struct listing *l, struct err *err) {
-  DIR *d = again_opendir(path);
-  if (!d) return err_errno(err, errno, ERR_INPUT, "cannot open '%s'", quote_path(path).s);
-  errno = 0;
-  for (const struct dirent *e; (e = readdir(d)); errno = 0)
-    if (e->d_name[0] != '.') *TABLE_PUSH(l, names) = arena_string(a, span_str(e->d_name));
-  const int bad = errno ? err_errno(err, errno, ERR_IO, "cannot list '%s'", quote_path(path).s) : 0;
-  closedir(d);
+static int list_name(void *ctx, const char *name) {
+  struct listing *l = ctx;
+  if (name[0] != '.') *TABLE_PUSH(l, names) = arena_string(l->a, span_str(name));
+  return 0;
+}
+
+static int list_folder(const char *path, struct listing *l, struct err *err) {
+  int bad, ended;
+  struct folder f = folder_open(HERE, path, 0);
+  if (!folder_is_open(f))
+    return err_errno(err, errno, ERR_INPUT, "cannot open '%s'", quote_path(path).s);
+  bad = folder_names(f, list_name, l, &ended);
+  if (bad) err_fill_errno(err, errno, ERR_IO, "cannot list '%s'", quote_path(path).s);
+  folder_close(&f);
   return bad;
 }
 
@@ -140,7 +142,7 @@ static int read_numbered(struct array_files *x, const char *folder, const struct
   *out = (struct arrays){.list = arena_zalloc(x->a, (count + 1) * sizeof *out->list)};
   for (; out->n < count; out->n++) {
     const char *path = arena_printf(x->a, "%s/%s%u.pb", folder, before, out->n);
-    if (access(path, F_OK) != 0)
+    if (!path_exists(path))
       return err_set(err, ERR_INPUT, "'%s' has %s%llu.pb, but no %s%u.pb", quote_path(folder).s,
                      before, (unsigned long long)most, before, out->n);
     if (read_message(x, path, &out->list[out->n], err) != 0) return -1;
@@ -187,8 +189,8 @@ static int read_data_sets(struct array_files *x, const char *path, const struct 
   int bad = 0;
   for (uint32_t i = 0; bad == 0 && i < n; i++) {
     const char *folder = arena_printf(x->a, "%s/%s", path, sets[i].name);
-    struct listing inside = {0};
-    bad = list_folder(folder, x->a, &inside, err);
+    struct listing inside = {.a = x->a};
+    bad = list_folder(folder, &inside, err);
     if (bad == 0) bad = read_data_set(x, folder, &inside, err);
     TABLE_FREE(&inside, names);
   }
@@ -224,7 +226,7 @@ static enum holds what_holds(const char *path, const struct listing *l) {
 
 static int read_listing(struct array_files *x, const char *path, struct listing *l,
                         struct err *err) {
-  if (list_folder(path, x->a, l, err) != 0) return -1;
+  if (list_folder(path, l, err) != 0) return -1;
   switch (what_holds(path, l)) {
   case MESSAGES: return read_data_set(x, path, l, err);
   case DATA_SETS: return read_data_sets(x, path, l, err);
@@ -233,7 +235,7 @@ static int read_listing(struct array_files *x, const char *path, struct listing 
 }
 
 static int read_folder(struct array_files *x, const char *path, struct err *err) {
-  struct listing l = {0};
+  struct listing l = {.a = x->a};
   const int bad = read_listing(x, path, &l, err);
   TABLE_FREE(&l, names);
   return bad;
@@ -265,8 +267,8 @@ static void add_data_sets(struct names *x, const char *path, const struct listin
   for (uint32_t i = 0; i < l->n_names && !x->too_many; i++) {
     if (!number_in(l->names[i], "test_data_set_", "", &n)) continue;
     const char *folder = arena_printf(x->a, "%s/%s", path, l->names[i]);
-    struct listing inside = {0};
-    if (list_folder(folder, x->a, &inside, &(struct err){0}) == 0) add_messages(x, folder, &inside);
+    struct listing inside = {.a = x->a};
+    if (list_folder(folder, &inside, &(struct err){0}) == 0) add_messages(x, folder, &inside);
     TABLE_FREE(&inside, names);
   }
 }
@@ -280,7 +282,7 @@ static void add_archives(struct names *x, const char *path, const struct listing
 
 static struct space space_of(uint64_t most, const char *scratch, struct arena *a) {
   return (struct space){
-      .a = a, .most = most, .left = most, .memory = FEED_MEMORY, .scratch = scratch, .file = -1};
+      .a = a, .most = most, .left = most, .memory = FEED_MEMORY, .scratch = scratch};
 }
 
 // Names of messages end in no slash.
@@ -318,21 +320,22 @@ static int end(struct array_files *x, int bad, struct array_files **out,
 
 int array_files_read(struct array_files **out, const char *path, const char *scratch_folder,
                      uint64_t most, struct arena *a, struct array_cases *cases, struct err *err) {
-  struct stat at;
+  struct entry_facts at;
   *out = NULL;
   path = without_slashes(path, a);
-  if (stat(path, &at) != 0)
+  if (entry_look(HERE, path, 0, &at))
     return err_errno(err, errno, ERR_INPUT, "cannot open '%s'", quote_path(path).s);
   struct array_files *x = begin(scratch_folder, most, a);
-  const int bad = S_ISDIR(at.st_mode) ? read_folder(x, path, err) : read_file_case(x, path, err);
+  const int bad =
+      at.kind == ENTRY_FOLDER ? read_folder(x, path, err) : read_file_case(x, path, err);
   return end(x, bad, out, cases);
 }
 
 bool array_files_names(const char *path, uint32_t most, struct arena *a, struct array_paths *out) {
   struct names x = {.a = a, .most = most};
-  struct listing l = {0};
+  struct listing l = {.a = a};
   path = without_slashes(path, a);
-  if (list_folder(path, a, &l, &(struct err){0}) == 0) {
+  if (list_folder(path, &l, &(struct err){0}) == 0) {
     static void (*const add[])(struct names *, const char *, const struct listing *) = {
         [MESSAGES] = add_messages, [DATA_SETS] = add_data_sets, [ARCHIVES] = add_archives};
     add[what_holds(path, &l)](&x, path, &l);
@@ -378,7 +381,7 @@ int array_files_read_lists(struct array_files **out, const struct array_paths *i
 void array_files_close(struct array_files *x) {
   if (!x) return;
   for (uint32_t i = 0; i < x->n_open; i++)
-    close(x->open[i]);
+    file_close(&x->open[i]);
   space_close(&x->s);
   TABLES_FREE(x, open, cases);
 }

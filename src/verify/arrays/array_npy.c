@@ -397,7 +397,7 @@ static int read_array(const struct feed *f, struct space *s, struct arena *temp,
 
 int npy_read(const struct feed *f, const char *name, struct space *s, struct array *out,
              struct err *err) {
-  *out = (struct array){.name = name, .kind = ARRAY_TENSOR, .file = -1};
+  *out = (struct array){.name = name, .kind = ARRAY_TENSOR};
   struct arena temp = {0};
   const int bad = read_array(f, s, &temp, out, err);
   arena_free(&temp);

@@ -390,7 +390,7 @@ static int check_elements(struct reader *r, const struct tensor *t, const struct
 static int read_tensor(struct reader *r, struct space *s, struct array *out, struct err *err) {
   struct tensor t = {0};
   if (scan_tensor(r, &t, err) != 0) return -1;
-  *out = (struct array){.name = "", .kind = ARRAY_TENSOR, .file = -1};
+  *out = (struct array){.name = "", .kind = ARRAY_TENSOR};
   if (!dtype_known((int64_t)t.dtype) || t.dtype > INT32_MAX)
     return feed_error(&r->f, err, "its tensor is of type %llu, which does not exist",
                       (unsigned long long)t.dtype);
@@ -473,7 +473,7 @@ static int go_down(struct levels *l, const struct feed *f, bool optional, struct
                    struct err *err) {
   if (l->n == DEPTH_MOST)
     return feed_error(f, err, "its sequences are nested more than %d deep", DEPTH_MOST);
-  *to = (struct array){.name = "", .kind = ARRAY_SEQUENCE, .file = -1};
+  *to = (struct array){.name = "", .kind = ARRAY_SEQUENCE};
   l->frame[l->n++] = (struct frame){.f = *f, .to = to, .optional = optional};
   return 0;
 }

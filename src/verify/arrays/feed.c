@@ -2,15 +2,10 @@
 // that has become shorter meanwhile is an error of its own.
 #include "verify/arrays/inside/feed.h"
 
-#include "base/again.h"
-#include "stream/sys/fs.h"
-
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <unistd.h>
 
 enum { SINK_BUFFER = 1 << 18 };
 
@@ -41,9 +36,9 @@ int feed_read(const struct feed *f, uint64_t off, void *to, size_t n, struct err
     if (n) memcpy(to, f->at + f->off + off, n);
     return 0;
   }
-  const ssize_t got = again_pread_all(f->file->fd, to, n, f->off + off);
+  const int64_t got = file_read_all_at(f->file->file, to, n, f->off + off);
   if (got < 0) return err_errno(err, errno, ERR_IO, "cannot read '%s'", quote_path(f->path).s);
-  if (got == (ssize_t)n) return 0;
+  if (got == (int64_t)n) return 0;
   return err_set(err, ERR_INPUT, "'%s' became shorter while it was read", quote_path(f->path).s);
 }
 
@@ -57,8 +52,7 @@ int space_take(struct space *s, const struct feed *f, uint64_t n, struct err *er
 }
 
 void space_close(struct space *s) {
-  if (s->file >= 0) close(s->file);
-  s->file = -1;
+  file_close(&s->file);
 }
 
 static bool fits_memory(const struct space *s, uint64_t n) {
@@ -74,7 +68,7 @@ int feed_elements(struct space *s, const struct feed *f, uint64_t off, struct ar
                   struct err *err) {
   assert(range_fits(off, x->bytes, f->len));
   x->at = NULL;
-  x->file = -1;
+  x->file = NO_FILE;
   if (f->at) {
     x->at = f->at + f->off + off;
     return 0;
@@ -84,7 +78,7 @@ int feed_elements(struct space *s, const struct feed *f, uint64_t off, struct ar
     x->at = at;
     return feed_read(f, off, at, (size_t)x->bytes, err);
   }
-  x->file = f->file->fd;
+  x->file = f->file->file;
   x->offset = f->off + off;
   f->file->stays = true;
   return 0;
@@ -93,9 +87,9 @@ int feed_elements(struct space *s, const struct feed *f, uint64_t off, struct ar
 // ---- sinks -------------------------------------------------------------------------------------
 
 static int open_scratch(struct space *s, struct err *err) {
-  if (s->file >= 0) return 0;
-  s->file = fs_ops->openat(AT_FDCWD, s->scratch, O_RDWR | O_TMPFILE, 0600);
-  if (s->file >= 0) return 0;
+  if (file_is_open(s->file)) return 0;
+  s->file = file_make_nameless(HERE, s->scratch);
+  if (file_is_open(s->file)) return 0;
   return err_errno(err, errno, ERR_IO, "cannot create a temporary file in '%s'",
                    quote_path(s->scratch).s);
 }
@@ -114,7 +108,7 @@ int sink_open(struct sink *k, struct space *s, const struct feed *of, uint64_t n
 }
 
 static int empty(struct sink *k, struct err *err) {
-  if (again_pwrite_all(k->s->file, k->s->buffer, k->held, k->off + k->got - k->held))
+  if (file_write_all_at(k->s->file, k->s->buffer, k->held, k->off + k->got - k->held))
     return err_errno(err, errno, ERR_IO, "cannot write to '%s'", quote_path(k->s->scratch).s);
   k->held = 0;
   return 0;
@@ -148,7 +142,7 @@ int sink_close(struct sink *k, struct feed_file *file, struct feed *out, struct 
     return 0;
   }
   if (empty(k, err) != 0) return -1;
-  *file = (struct feed_file){.fd = k->s->file};
+  *file = (struct feed_file){.file = k->s->file};
   out->file = file;
   out->off = k->off;
   return 0;

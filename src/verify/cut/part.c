@@ -8,14 +8,11 @@
 #include "verify/cut/part.h"
 
 #include "plan/plan_parts.h"
-#include "platform/descriptor.h"
 #include "stream/eval/eval.h"
 #include "stream/sys/fs.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <unistd.h>
 
 enum { BUFFER_BYTES = 1 << 20, BUDGET_LEAST = 1 << 20 };
 
@@ -61,10 +58,10 @@ void part_cutter_close(struct part_cutter *c) {
 
 // Bytes of a segment, through the buffer.
 static int write_segment(struct part_cutter *c, const struct plan *plan, const struct segment *s,
-                         int fd, const char *what, struct err *err) {
+                         struct file to, const char *what, struct err *err) {
   struct eval_task *task = NULL;
   if (s->kind == SEGMENT_LITERAL)
-    return fs_write_all(file_of_descriptor(fd), plan->literals + s->at, (size_t)s->len, what, err);
+    return fs_write_all(to, plan->literals + s->at, (size_t)s->len, what, err);
   if (s->kind == SEGMENT_RECIPE)
     task = eval_begin(c->eval, s->ref, s->at, s->len, (struct eval_watcher){0});
   if (s->kind == SEGMENT_ZERO) memset(c->buffer, 0, BUFFER_BYTES);
@@ -75,20 +72,21 @@ static int write_segment(struct part_cutter *c, const struct plan *plan, const s
       rc = eval_read(task, s->at + done, c->buffer, n, err);
     else if (s->kind == SEGMENT_EXTENT)
       rc = sources_read(c->sources, s->ref, s->at + done, c->buffer, n, err);
-    if (rc || fs_write_all(file_of_descriptor(fd), c->buffer, n, what, err)) return -1;
+    if (rc || fs_write_all(to, c->buffer, n, what, err)) return -1;
     done += n;
   }
   return 0;
 }
 
 static int write_output(struct part_cutter *c, const struct plan *plan, const struct plan_output *o,
-                        int folder, struct err *err) {
-  const int fd = fs_ops->openat(folder, o->name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0600);
-  if (fd < 0) return err_errno(err, errno, ERR_IO, "cannot make '%s'", quote(span_str(o->name)).s);
+                        struct folder in, struct err *err) {
+  struct file to = file_open_to_write(in, o->name, FILE_MAKE | FILE_EMPTY | FILE_NO_LINK, 0600);
+  if (!file_is_open(to))
+    return err_errno(err, errno, ERR_IO, "cannot make '%s'", quote(span_str(o->name)).s);
   int rc = 0;
   for (uint32_t i = 0; i < o->n_segments && rc == 0; i++)
-    rc = write_segment(c, plan, &plan->segments[o->first_segment + i], fd, o->name, err);
-  if (close(fd) && rc == 0)
+    rc = write_segment(c, plan, &plan->segments[o->first_segment + i], to, o->name, err);
+  if (file_close_written(&to) && rc == 0)
     rc = err_errno(err, errno, ERR_IO, "cannot write '%s'", quote(span_str(o->name)).s);
   return rc;
 }
@@ -96,9 +94,10 @@ static int write_output(struct part_cutter *c, const struct plan *plan, const st
 // ---- parts -------------------------------------------------------------------------------------
 
 // Is the value of output i there before that output is: is it given, or one of the outputs before?
-int part_write_plan(struct part_cutter *c, const struct plan *plan, int folder, struct err *err) {
+int part_write_plan(struct part_cutter *c, const struct plan *plan, struct folder in,
+                    struct err *err) {
   for (uint32_t i = 0; i < plan->n_outputs; i++)
-    if (write_output(c, plan, &plan->outputs[i], folder, err)) return -1;
+    if (write_output(c, plan, &plan->outputs[i], in, err)) return -1;
   return 0;
 }
 
@@ -142,11 +141,11 @@ static void list_part(struct part_cutter *c, const struct part *part) {
   }
 }
 
-int part_write(struct part_cutter *c, const struct part *part, int folder, const char *name,
+int part_write(struct part_cutter *c, const struct part *part, struct folder in, const char *name,
                uint64_t *bytes, struct err *err) {
   const struct plan *plan;
   list_part(c, part);
   if (plan_parts_end(c->parts, arena_printf(&c->names, "%s.onnx", name), &plan, err)) return -1;
   *bytes = plan_total_bytes(plan);
-  return part_write_plan(c, plan, folder, err);
+  return part_write_plan(c, plan, in, err);
 }

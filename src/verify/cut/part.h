@@ -9,6 +9,7 @@
 #define WEIR_PART_H
 
 #include "model/model.h"
+#include "platform/files.h"
 #include "recipe/recipe.h"
 #include "stream/io/sources.h"
 
@@ -47,13 +48,14 @@ struct part_cutter;
 int part_cutter_open(struct part_cutter **out, const struct model *m, struct recipes *r,
                      struct sources *sources, uint64_t memory, struct err *err);
 void part_cutter_close(struct part_cutter *c);
-// Writes folder/<name>.onnx and, if its constants are larger than 16 MiB together, folder/<name>.onnx.data. Nothing is synced.
+// Writes <name>.onnx into the folder and, if its constants are larger than 16 MiB together, <name>.onnx.data. Nothing is synced.
 // Bytes written go to *bytes. ERR_FAIL: it cannot be cut, *err says why in one sentence.
-int part_write(struct part_cutter *c, const struct part *part, int folder, const char *name,
+int part_write(struct part_cutter *c, const struct part *part, struct folder in, const char *name,
                uint64_t *bytes, struct err *err);
 
 // The files of a whole model, by a plan over the cutter's table of recipes, into the folder.
 struct plan;
-int part_write_plan(struct part_cutter *c, const struct plan *plan, int folder, struct err *err);
+int part_write_plan(struct part_cutter *c, const struct plan *plan, struct folder in,
+                    struct err *err);
 
 #endif

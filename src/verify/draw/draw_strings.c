@@ -85,7 +85,6 @@ bool draw_strings(struct draw *d, uint32_t value, const int64_t *dims, uint32_t 
                         .rank = rank,
                         .dims = arena_copy(a, dims, rank * sizeof *dims),
                         .count = count,
-                        .file = -1,
                         .strings = list};
   return true;
 }

@@ -6,15 +6,11 @@
 // folder of the data files.
 #include "verify/models/verify_models.h"
 
-#include "base/again.h"
 #include "model/onnx_fields.h"
-#include "platform/descriptor.h"
 #include "stream/sys/fs.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { CHUNK = 128, VARINT_ROOM = 10 };
 
@@ -110,21 +106,20 @@ static struct bytes outputs_of(struct arena *a, const struct walking *w, uint32_
 
 static const char copy_name[] = "layers.onnx";
 
-static int copy_all(int from, int to, struct err *err) {
-  for (;;) {
-    const ssize_t n = copy_file_range(from, NULL, to, NULL, 1 << 30, 0);
-    if (n == 0) return 0;
-    if (n > 0 || errno == EINTR) continue;
-    if (errno != EXDEV && errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP)
-      return err_errno(err, errno, ERR_IO, "the model cannot be copied for --layers");
-    uint8_t block[1 << 16];
-    for (ssize_t got; (got = read(from, block, sizeof block)) != 0;) {
-      if (got < 0 && errno == EINTR) continue;
-      if (got < 0) return err_errno(err, errno, ERR_IO, "the model cannot be copied for --layers");
-      if (fs_write_all(file_of_descriptor(to), block, (size_t)got, copy_name, err)) return -1;
-    }
-    return 0;
+static int not_copied(struct err *err) {
+  return err_errno(err, errno, ERR_IO, "the model cannot be copied for --layers");
+}
+
+static int copy_all(struct file from, struct file to, struct err *err) {
+  uint8_t block[1 << 16];
+  int64_t n;
+  while ((n = file_copy(to, from, 1 << 30)) > 0) {
   }
+  if (n == 0) return 0;
+  if (errno != EXDEV && errno != EINVAL && errno != EOPNOTSUPP) return not_copied(err);
+  while ((n = file_read(from, block, sizeof block)) > 0)
+    if (fs_write_all(to, block, (size_t)n, copy_name, err)) return -1;
+  return n < 0 ? not_copied(err) : 0;
 }
 
 static const char *folder_of(const char *path, struct arena *a) {
@@ -134,16 +129,15 @@ static const char *folder_of(const char *path, struct arena *a) {
 
 static int write_copy(const struct walking *w, int side, const struct bytes *more,
                       struct err *err) {
-  const int from = again_openat(AT_FDCWD, w->l->paths[side], O_RDONLY | O_CLOEXEC);
-  if (from < 0)
+  struct file from = file_open(HERE, w->l->paths[side], 0);
+  if (!file_is_open(from))
     return err_errno(err, errno, ERR_INPUT, "'%s' cannot be read", quote_path(w->l->paths[side]).s);
-  const int to =
-      again_create(w->l->v->scratch_fd, copy_name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-  int rc = to < 0 ? err_errno(err, errno, ERR_IO, "the model cannot be copied for --layers") : 0;
+  struct file to = file_open_to_write(w->l->v->scratch_at, copy_name, FILE_MAKE | FILE_EMPTY, 0600);
+  int rc = file_is_open(to) ? 0 : not_copied(err);
   if (rc == 0) rc = copy_all(from, to, err);
-  if (rc == 0) rc = fs_write_all(file_of_descriptor(to), more->at, more->n, copy_name, err);
-  if (to >= 0) close(to);
-  close(from);
+  if (rc == 0) rc = fs_write_all(to, more->at, more->n, copy_name, err);
+  file_close(&to);
+  file_close(&from);
   return rc;
 }
 
@@ -160,13 +154,13 @@ static int run_chunk(struct walking *w, uint32_t first, uint32_t n, int side, st
   for (uint32_t i = 0; i < n; i++)
     wanted[i] = arena_string(a, model_value_name(w->l->source, w->list[first + i].value));
   if (write_copy(w, side, &more, err)) {
-    (void)unlinkat(v->scratch_fd, copy_name, 0);
+    (void)file_remove(v->scratch_at, copy_name);
     return -1;
   }
   *end = runtime_load(v->runtime, arena_printf(a, "%s/%s", v->scratch, copy_name),
                       folder_of(w->l->paths[side], a), &model, &cause);
   if (*end == RUNTIME_DONE) *end = runtime_run(v->runtime, w->l->inputs, wanted, n, a, out, &cause);
-  (void)unlinkat(v->scratch_fd, copy_name, 0);
+  (void)file_remove(v->scratch_at, copy_name);
   if (*end == RUNTIME_STOPPED) {
     *err = cause;
     return -1;

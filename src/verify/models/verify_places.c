@@ -148,7 +148,7 @@ static enum runtime_end open_places(struct verify_run *r, struct err *err) {
                                         .memory = v->options.memory,
                                         .runtime = v->runtime,
                                         .scratch = v->scratch,
-                                        .scratch_fd = v->scratch_fd};
+                                        .scratch_at = v->scratch_at};
   if (calibrate_model_open(&p->reduced, &of, err) || calibrate_model_write(p->reduced, err))
     return err->kind == ERR_RETRY ? RUNTIME_STOPPED : RUNTIME_REFUSED;
   calibrate_model_begin(p->reduced);
@@ -288,8 +288,7 @@ static int compare_block(const struct lines *l, const struct array *const y[2], 
                              .dims = &dim,
                              .count = (uint64_t)dim,
                              .bytes = (uint64_t)dim * l->width,
-                             .at = b->elements[s],
-                             .file = -1};
+                             .at = b->elements[s]};
   if (compare_arrays(&pair[0], &pair[1], &bounds, NULL, &got, err)) return -1;
   *near = got.end == COMPARE_PASSED;
   return 0;

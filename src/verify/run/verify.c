@@ -9,13 +9,12 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static int make_scratch(struct verify *v, struct err *err) {
   struct scratch s;
   if (scratch_make(&s, "verify", &v->arena, err)) return -1;
   v->scratch = s.path;
-  v->scratch_fd = s.fd;
+  v->scratch_at = s.at;
   return 0;
 }
 
@@ -27,7 +26,7 @@ static int check_runtime(struct verify *v, struct err *err) {
 }
 
 int verify_begin(struct verify *v, const struct verify_options *o, struct err *err) {
-  *v = (struct verify){.options = *o, .scratch_fd = -1, .began = machine_clock()};
+  *v = (struct verify){.options = *o, .began = machine_clock()};
   v->options.runtime.stop = observer_stop(v->options.observer);
   if (check_runtime(v, err) || make_scratch(v, err)) return -1;
   v->options.runtime.scratch = v->scratch;
@@ -48,12 +47,12 @@ void verify_end(struct verify *v) {
   if (v->import_close) v->import_close(v);
   if (v->runtime) runtime_close(v->runtime);
   if (v->log) fclose(v->log);
-  if (v->log_path) (void)unlink(v->log_path);
-  scratch_end(&(struct scratch){v->scratch, v->scratch_fd});
+  if (v->log_path) (void)file_remove(HERE, v->log_path);
+  scratch_end(&(struct scratch){v->scratch, v->scratch_at});
   TABLES_FREE(&v->found, rows, layers);
   arena_free(&v->found.arena);
   arena_free(&v->arena);
-  *v = (struct verify){.scratch_fd = -1};
+  *v = (struct verify){.runtime = NULL};
 }
 
 bool verify_lacks_kernel(const struct err *cause) {

@@ -81,7 +81,7 @@ struct verify {
   struct verify_options options;
   struct runtime *runtime;
   const char *scratch; // a folder of its own
-  int scratch_fd;
+  struct folder scratch_at;
   const char *step;     // the pass after which whole models are compared; NULL: all of them
   uint32_t step_number; // of it in the pipeline, from 1; 0: it is not said
   enum verify_metrics metrics;

@@ -107,7 +107,7 @@ static int open_model(struct verify_half *h, const struct verify *v, const char 
                                         .memory = v->options.memory,
                                         .runtime = v->runtime,
                                         .scratch = v->scratch,
-                                        .scratch_fd = v->scratch_fd};
+                                        .scratch_at = v->scratch_at};
   if (edits_finish(&h->edits, err) || calibrate_model_open(&h->reduced, &of, err)) return -1;
   return calibrate_model_write(h->reduced, err);
 }

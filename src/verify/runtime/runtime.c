@@ -10,6 +10,7 @@
 
 #include "base/again.h"
 #include "frames/frame.h"
+#include "platform/descriptor.h"
 #include "stream/sys/scratch.h"
 #include "verify/runtime/runtime_find.h"
 #include "verify/runtime/runtime_process.h"
@@ -394,8 +395,7 @@ static void take_tensor(struct taken *t, const struct frame_array *x, struct arr
                         .kind = ARRAY_TENSOR,
                         .dtype = x->dtype,
                         .rank = x->rank,
-                        .dims = dims,
-                        .file = -1};
+                        .dims = dims};
   frame_array_size(x, &out->count, &out->bytes);
   switch (x->place) {
   case FRAME_STRINGS: take_strings(t, x, out); return;
@@ -407,7 +407,7 @@ static void take_tensor(struct taken *t, const struct frame_array *x, struct arr
   case FRAME_FILE:
     if (x->offset < t->from || !range_fits(x->offset, x->length, t->size))
       t->wrong = "elements that are not in the file of outputs";
-    out->file = t->r->outputs;
+    out->file = file_of_descriptor(t->r->outputs);
     out->offset = x->offset;
     t->end = max_u64(t->end, x->offset + x->length);
   }
@@ -418,8 +418,7 @@ static void take(struct taken *t, const struct frame_array *x, struct array *out
     take_tensor(t, x, out);
     return;
   }
-  *out = (struct array){
-      .name = arena_string(t->a, span_str(x->name)), .kind = ARRAY_NOTHING, .file = -1};
+  *out = (struct array){.name = arena_string(t->a, span_str(x->name)), .kind = ARRAY_NOTHING};
   if (x->form == FRAME_NOTHING) return;
   struct array *items = arena_alloc(t->a, x->n_items * sizeof *items + 1);
   for (uint32_t i = 0; i < x->n_items; i++)

@@ -8,13 +8,10 @@
 // one counts.
 #include "verify/samples/samples.h"
 
-#include "base/again.h"
 #include "verify/arrays/array_files.h"
 #include "verify/samples/inside/samples_parts.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <unistd.h>
 
 #define BYTES_OF_A_SAMPLE (UINT64_C(1) << 30)
 
@@ -78,8 +75,8 @@ static int load_raw(struct samples *s, const struct samples_item *item, struct a
       .list = arena_zalloc(&s->sample, (s->list.n_raws + (size_t)1) * sizeof *has->list)};
   for (uint32_t i = 0; i < s->list.n_raws; i++) {
     struct samples_raw *r = &s->list.raws[i];
-    if (r->fd < 0) r->fd = again_openat(AT_FDCWD, r->path, O_RDONLY | O_CLOEXEC);
-    if (r->fd < 0)
+    if (!file_is_open(r->file)) r->file = file_open(HERE, r->path, 0);
+    if (!file_is_open(r->file))
       return err_errno(err, errno, ERR_INPUT, "'%s' cannot be read", quote_path(r->path).s);
     struct array *x = &has->list[has->n++];
     *x = (struct array){.name = r->input,
@@ -87,7 +84,7 @@ static int load_raw(struct samples *s, const struct samples_item *item, struct a
                         .dtype = r->dtype,
                         .rank = r->rank,
                         .dims = r->dims,
-                        .file = r->fd,
+                        .file = r->file,
                         .offset = item->at * r->bytes};
     array_sizes(x->dtype, x->rank, x->dims, &x->count, &x->bytes);
   }
@@ -224,7 +221,7 @@ void samples_close(struct samples *s) {
   if (!s) return;
   let_go(s);
   for (uint32_t i = 0; i < s->list.n_raws; i++)
-    if (s->list.raws[i].fd >= 0) close(s->list.raws[i].fd);
+    file_close(&s->list.raws[i].file);
   TABLES_FREE(&s->list, items, raws);
   arena_free(&s->sample);
   struct arena arena = s->arena; // it holds *s

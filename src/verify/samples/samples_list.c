@@ -6,13 +6,10 @@
 // test_data_set_10 comes behind test_data_set_9: their numbers count, not their digits.
 #include "verify/samples/inside/samples_parts.h"
 
-#include "base/again.h"
+#include "platform/files.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 
 static const char data_set[] = "test_data_set_";
 
@@ -28,18 +25,24 @@ static void add_path(struct samples_list *l, const char *path) {
 // ---- folders -----------------------------------------------------------------------------------
 
 struct listing {
+  struct arena *a;
   TABLE(const char *, names);
 };
 
-static int read_names(const char *path, struct arena *a, struct listing *out, struct err *err) {
-  DIR *d = again_opendir(path);
-  if (!d) return err_errno(err, errno, ERR_INPUT, "'%s' cannot be read", quote_path(path).s);
-  errno = 0;
-  for (const struct dirent *e; (e = readdir(d)); errno = 0)
-    if (e->d_name[0] != '.') *TABLE_PUSH(out, names) = arena_string(a, span_str(e->d_name));
-  const int bad =
-      errno ? err_errno(err, errno, ERR_IO, "'%s' cannot be listed", quote_path(path).s) : 0;
-  closedir(d);
+static int take_name(void *ctx, const char *name) {
+  struct listing *l = ctx;
+  if (name[0] != '.') *TABLE_PUSH(l, names) = arena_string(l->a, span_str(name));
+  return 0;
+}
+
+static int read_names(const char *path, struct listing *out, struct err *err) {
+  int bad, ended;
+  struct folder f = folder_open(HERE, path, 0);
+  if (!folder_is_open(f))
+    return err_errno(err, errno, ERR_INPUT, "'%s' cannot be read", quote_path(path).s);
+  bad = folder_names(f, take_name, out, &ended);
+  if (bad) err_fill_errno(err, errno, ERR_IO, "'%s' cannot be listed", quote_path(path).s);
+  folder_close(&f);
   return bad;
 }
 
@@ -98,8 +101,8 @@ static int list_names(struct samples_list *l, const char *folder, struct listing
 }
 
 static int list_folder(struct samples_list *l, const char *path, struct arena *a, struct err *err) {
-  struct listing names = {0};
-  int rc = read_names(path, a, &names, err);
+  struct listing names = {.a = a};
+  int rc = read_names(path, &names, err);
   if (rc == 0) rc = list_names(l, path, &names, a, err);
   TABLE_FREE(&names, names);
   return rc;
@@ -146,8 +149,8 @@ static bool read_dims(struct span text, int64_t *dims, uint32_t *rank) {
 static int list_raw(struct samples_list *l, const char *data, struct arena *a, struct err *err) {
   struct span words[4];
   int64_t dims[ARRAY_MAX_RANK];
-  struct samples_raw r = {.fd = -1};
-  struct stat st;
+  struct samples_raw r = {.path = NULL};
+  struct entry_facts at;
   uint64_t elements;
   if (!cut(data, words)) {
     (void)refuse_words(data, "there is no such file", err);
@@ -162,18 +165,18 @@ static int list_raw(struct samples_list *l, const char *data, struct arena *a, s
   if (!read_dims(words[3], dims, &r.rank) ||
       !array_sizes(r.dtype, r.rank, dims, &elements, &r.bytes) || r.bytes == 0)
     return refuse_words(data, "its dims are not numbers of at least 1 separated by x", err);
-  if (stat(r.path, &st))
+  if (entry_look(HERE, r.path, 0, &at))
     return err_errno(err, errno, ERR_INPUT, "'%s' cannot be read", quote_path(r.path).s);
-  if (!S_ISREG(st.st_mode))
+  if (at.kind != ENTRY_FILE)
     return err_set(err, ERR_INPUT, "'%s' is not a plain file", quote_path(r.path).s);
-  if (st.st_size == 0 || (uint64_t)st.st_size % r.bytes != 0) {
+  if (at.size == 0 || at.size % r.bytes != 0) {
     err_fill(err, ERR_INPUT,
-             "'%s' has %lld bytes, which is not a multiple of the %llu bytes of a sample",
-             quote_path(r.path).s, (long long)st.st_size, (unsigned long long)r.bytes);
+             "'%s' has %llu bytes, which is not a multiple of the %llu bytes of a sample",
+             quote_path(r.path).s, (unsigned long long)at.size, (unsigned long long)r.bytes);
     return err_hint(err, "a sample is all elements of %s in the type %s",
                     quote_dims(dims, r.rank).s, dtype_name(r.dtype));
   }
-  r.count = (uint64_t)st.st_size / r.bytes;
+  r.count = at.size / r.bytes;
   int64_t *kept = arena_copy(a, dims, r.rank * sizeof *kept);
   r.dims = kept;
   *TABLE_PUSH(l, raws) = r;
@@ -201,8 +204,8 @@ int samples_list_raws(struct samples_list *l, struct arena *a, struct err *err) 
 }
 
 int samples_list_data(struct samples_list *l, const char *data, struct arena *a, struct err *err) {
-  struct stat st;
-  if (stat(data, &st)) {
+  struct entry_facts at;
+  if (entry_look(HERE, data, 0, &at)) {
     if (errno == ENOENT || errno == ENOTDIR) return list_raw(l, data, a, err);
     return err_errno(err, errno, ERR_INPUT, "'%s' cannot be read", quote_path(data).s);
   }
@@ -210,7 +213,7 @@ int samples_list_data(struct samples_list *l, const char *data, struct arena *a,
   while (n > 1 && data[n - 1] == '/')
     n--;
   const char *path = arena_string(a, span_of(data, n));
-  if (S_ISDIR(st.st_mode) && !is_data_set(path_base(path))) return list_folder(l, path, a, err);
+  if (at.kind == ENTRY_FOLDER && !is_data_set(path_base(path))) return list_folder(l, path, a, err);
   add_path(l, path);
   return 0;
 }

@@ -22,17 +22,17 @@ struct checkpoint_source {
   const struct pipeline *pipeline; // of that execution
 };
 int checkpoint_model_write(const struct checkpoint_source *from, uint32_t group, const char *folder,
-                           int fd, const char *name, struct checkpoint_model *out, struct arena *a,
-                           struct err *err);
+                           struct folder in, const char *name, struct checkpoint_model *out,
+                           struct arena *a, struct err *err);
 // The files of an edited model, in a folder for such models alone.
 struct checkpoint_edited {
   struct edits *edits;
   struct sources *sources;
   uint64_t memory;
 };
-int checkpoint_model_write_edited(const struct checkpoint_edited *x, const char *folder, int fd,
-                                  const char *name, struct checkpoint_model *out, struct arena *a,
-                                  struct err *err);
-void checkpoint_model_remove(int folder, const struct checkpoint_model *m);
+int checkpoint_model_write_edited(const struct checkpoint_edited *x, const char *folder,
+                                  struct folder in, const char *name, struct checkpoint_model *out,
+                                  struct arena *a, struct err *err);
+void checkpoint_model_remove(struct folder in, const struct checkpoint_model *m);
 
 #endif

@@ -20,7 +20,6 @@
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { WIDEST = 32, ALONE_WIDEST = 2, ENDS_MOST = 4 };
 static const char *const side_names[SIDES] = {"before", "after"};
@@ -69,9 +68,9 @@ static struct part part_of(const struct site_run *r, const struct site *s,
 static void remove_part(const struct site_run *r, int side) {
   char name[32];
   snprintf(name, sizeof name, "%s.onnx", side_names[side]);
-  (void)unlinkat(r->v->scratch_fd, name, 0);
+  (void)file_remove(r->v->scratch_at, name);
   snprintf(name, sizeof name, "%s.onnx.data", side_names[side]);
-  (void)unlinkat(r->v->scratch_fd, name, 0);
+  (void)file_remove(r->v->scratch_at, name);
 }
 
 // A signal, a full disk: it says nothing of the site, and the next one would fare no better.
@@ -86,7 +85,7 @@ static enum runtime_end run_side(struct site_run *r, const struct part *p,
   struct verify *v = r->v;
   struct runtime_model model;
   uint64_t bytes;
-  if (part_write(r->cutter[side], p, v->scratch_fd, side_names[side], &bytes, cause)) {
+  if (part_write(r->cutter[side], p, v->scratch_at, side_names[side], &bytes, cause)) {
     remove_part(r, side);
     if (!is_of_the_machine(cause)) return RUNTIME_BROKEN;
     if (cause->kind != ERR_RETRY) {

@@ -72,7 +72,7 @@ static int write_model(struct verify *v, const struct verify_import_from *from, 
                                            v->options.memory, NULL,        NULL};
   if (!from->log)
     return err_set(err, ERR_IO, "the edits could not be stored in '%s'", quote_path(v->scratch).s);
-  return checkpoint_model_write(&source, v->import->groups, v->scratch, v->scratch_fd,
+  return checkpoint_model_write(&source, v->import->groups, v->scratch, v->scratch_at,
                                 "import.onnx", &v->import->model, &v->arena, err);
 }
 
@@ -86,7 +86,7 @@ static void close_import(struct verify *v) {
   if (!v->import) return;
   verify_written_close(&v->import->written);
   if (v->import->at.opened) verify_replay_close(&v->import->at);
-  checkpoint_model_remove(v->scratch_fd, &v->import->model);
+  checkpoint_model_remove(v->scratch_at, &v->import->model);
   v->import = NULL;
 }
 
@@ -140,7 +140,7 @@ int verify_import_source(struct verify *v, struct sources *sources, struct err *
   if (rc == 0) rc = import(&edits, &a, err);
   const struct checkpoint_edited edited = {&edits, sources, v->options.memory};
   if (rc == 0)
-    rc = checkpoint_model_write_edited(&edited, v->scratch, v->scratch_fd, "import.onnx",
+    rc = checkpoint_model_write_edited(&edited, v->scratch, v->scratch_at, "import.onnx",
                                        &v->import->model, &v->arena, err);
   const char *pass = edits.groups->n_rows ? edits.groups->rows[0].pass : "import-qonnx";
   tell_against(v, pass);

@@ -9,18 +9,15 @@
 // by, the first one says. If that one ends, so do they.
 #include "verify/sites/verify_wide.h"
 
-#include "base/again.h"
+#include "platform/descriptor.h"
 #include "platform/machine.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -32,7 +29,7 @@ struct shared {
 
 struct worker {
   pid_t pid;
-  int file; // of its rows
+  struct file file; // of its rows
 };
 
 // A row as a file has it: its texts, with a NUL each, follow.
@@ -82,7 +79,7 @@ static void texts_of(struct verified_row *r, const char **texts[TEXTS]) {
   texts[4] = &r->fault;
 }
 
-static bool write_row(int fd, uint32_t site, struct verified_row *row) {
+static bool write_row(struct file to, uint32_t site, struct verified_row *row) {
   struct record x = {.site = site,
                      .end = (uint32_t)row->end,
                      .loses = row->loses,
@@ -95,9 +92,9 @@ static bool write_row(int fd, uint32_t site, struct verified_row *row) {
   texts_of(row, texts);
   for (int i = 0; i < TEXTS; i++)
     x.text[i] = *texts[i] ? (uint32_t)strlen(*texts[i]) + 1 : 0;
-  bool fine = again_write_all(fd, &x, sizeof x) == 0;
+  bool fine = file_write_all(to, &x, sizeof x) == 0;
   for (int i = 0; i < TEXTS && fine; i++)
-    if (*texts[i]) fine = again_write_all(fd, *texts[i], x.text[i]) == 0;
+    if (*texts[i]) fine = file_write_all(to, *texts[i], x.text[i]) == 0;
   return fine;
 }
 
@@ -138,7 +135,7 @@ static bool take_rows(struct gathering *g, struct span text, struct ending *end)
 // ---- work --------------------------------------------------------------------------------------
 
 // Sites until all are done, or one process failed.
-static int work(struct gathering *g, int file, struct err *err) {
+static int work(struct gathering *g, struct file file, struct err *err) {
   struct verified *f = &g->w->v->found;
   for (;;) {
     const uint32_t site = __atomic_fetch_add(&g->shared->next, 1, __ATOMIC_RELAXED),
@@ -146,7 +143,7 @@ static int work(struct gathering *g, int file, struct err *err) {
     if (site >= g->w->n || __atomic_load_n(&g->shared->over, __ATOMIC_RELAXED)) return 0;
     if (g->w->one(g->w->ctx, site, err)) return -1;
     if (f->n_rows == before) continue;
-    if (file < 0)
+    if (!file_is_open(file))
       *TABLE_PUSH(g, rows) = (struct placed){site, f->rows[before]};
     else if (!write_row(file, site, &f->rows[before]))
       return err_errno(err, errno, ERR_IO, "the results cannot be stored in '%s'",
@@ -158,11 +155,9 @@ static int work(struct gathering *g, int file, struct err *err) {
 static int own_scratch(struct verify *v, uint32_t k, struct err *err) {
   char name[16];
   snprintf(name, sizeof name, "w%u", k);
-  if (mkdirat(v->scratch_fd, name, 0700) == 0)
-    v->scratch_fd = again_openat(v->scratch_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  else
-    v->scratch_fd = -1;
-  if (v->scratch_fd < 0)
+  const struct folder all = v->scratch_at;
+  v->scratch_at = folder_make(all, name, 0700) == 0 ? folder_open(all, name, 0) : NO_FOLDER;
+  if (!folder_is_open(v->scratch_at))
     return err_errno(err, errno, ERR_IO, "'%s' cannot be used", quote_path(v->scratch).s);
   v->scratch = arena_printf(&v->arena, "%s/%s", v->scratch, name);
   v->options.runtime.scratch = v->scratch;
@@ -170,7 +165,7 @@ static int own_scratch(struct verify *v, uint32_t k, struct err *err) {
 }
 
 // In the new process, which does not come back.
-static void be_worker(struct gathering *g, uint32_t k, pid_t parent, int file) {
+static void be_worker(struct gathering *g, uint32_t k, pid_t parent, struct file file) {
   struct verify *v = g->w->v;
   struct ending end = {.mark = {.site = UINT32_MAX}};
   struct err err = {0};
@@ -191,8 +186,8 @@ static void be_worker(struct gathering *g, uint32_t k, pid_t parent, int file) {
   end.peak_memory[0] = machine_peak_memory();
   end.peak_memory[1] = v->runtime ? runtime_peak_memory(v->runtime) : 0;
   if (v->runtime) runtime_close(v->runtime);
-  if (made) (void)rmdir(v->scratch);
-  _exit(again_write_all(file, &end, sizeof end) ? 1 : 0);
+  if (made) (void)folder_remove(HERE, v->scratch);
+  _exit(file_write_all(file, &end, sizeof end) ? 1 : 0);
 }
 
 // As many as the system gives.
@@ -201,44 +196,48 @@ static void start(struct gathering *g) {
   const pid_t parent = getpid();
   fflush(NULL);
   for (uint32_t k = 1; k < g->w->jobs && k < JOBS_MOST; k++) {
-    const int file =
-        again_create(v->scratch_fd, "rows", O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (file < 0) return;
-    (void)unlinkat(v->scratch_fd, "rows", 0);
+    struct file file = file_open_to_write(v->scratch_at, "rows", FILE_NEW | FILE_READ, 0600);
+    if (!file_is_open(file)) return;
+    (void)file_remove(v->scratch_at, "rows");
     const pid_t pid = fork();
     if (pid == 0) be_worker(g, k, parent, file);
     if (pid < 0) {
-      close(file);
+      file_close(&file);
       return;
     }
     g->workers[g->n_workers++] = (struct worker){pid, file};
   }
 }
 
+static int remove_file(void *ctx, const char *name) {
+  (void)file_remove(*(const struct folder *)ctx, name);
+  return 0;
+}
+
 // The folder of a worker that could not do it itself; it has nothing but plain files.
 static void remove_scratch(const struct verify *v, uint32_t k) {
   char name[16];
   snprintf(name, sizeof name, "w%u", k);
-  const int fd = again_openat(v->scratch_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  DIR *folder = fd < 0 ? NULL : fdopendir(fd);
-  for (struct dirent *x; folder && (x = readdir(folder));)
-    (void)unlinkat(fd, x->d_name, 0);
-  if (folder) closedir(folder);
-  (void)unlinkat(v->scratch_fd, name, AT_REMOVEDIR);
+  int ended;
+  struct folder own = folder_open(v->scratch_at, name, FILE_NO_LINK);
+  if (folder_is_open(own)) (void)folder_names(own, remove_file, &own, &ended);
+  folder_close(&own);
+  (void)folder_remove(v->scratch_at, name);
 }
 
-static int end_worker(struct gathering *g, const struct worker *x, struct err *err) {
+static int end_worker(struct gathering *g, struct worker *x, struct err *err) {
   struct verified *f = &g->w->v->found;
   struct ending end = {.rc = 0};
-  struct stat st;
+  struct entry_facts is;
   int status;
   while (waitpid(x->pid, &status, 0) < 0 && errno == EINTR)
     ;
-  const size_t n = fstat(x->file, &st) == 0 ? (size_t)st.st_size : 0;
-  void *at = n > 0 ? mmap(NULL, n, PROT_READ, MAP_PRIVATE, x->file, 0) : MAP_FAILED;
+  const size_t n = file_look(x->file, &is) == 0 ? (size_t)is.size : 0;
+  void *at =
+      n > 0 ? mmap(NULL, n, PROT_READ, MAP_PRIVATE, file_descriptor(x->file), 0) : MAP_FAILED;
   const bool whole = at != MAP_FAILED && take_rows(g, span_of(at, n), &end);
   if (at != MAP_FAILED) munmap(at, n);
-  close(x->file);
+  file_close(&x->file);
   remove_scratch(g->w->v, (uint32_t)(x - g->workers) + 1);
   if (!whole || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
     return err_set(err, ERR_FAIL, "a process that verified sites ended before it was done (%s %d)",
@@ -265,7 +264,7 @@ int verify_wide_run(const struct verify_wide *w, struct err *err) {
   if (g.shared == MAP_FAILED)
     return err_set(err, ERR_NO_MEMORY, "not enough memory to verify sites");
   start(&g);
-  int rc = work(&g, -1, err);
+  int rc = work(&g, NO_FILE, err);
   if (rc) __atomic_store_n(&g.shared->over, 1, __ATOMIC_RELAXED);
   for (uint32_t i = 0; i < g.n_workers && rc; i++)
     kill(g.workers[i].pid, SIGTERM);

@@ -7,43 +7,38 @@
 // one file, named by their family. Each model has its own weights.
 #include "verify/watch/checkpoints.h"
 
-#include "base/again.h"
 #include "execute/replay_log.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-static int open_folder(const char *path, bool make, int *fd, struct err *err) {
-  if (make && mkdir(path, 0777) && errno != EEXIST)
+static int open_folder(const char *path, bool make, struct folder *out, struct err *err) {
+  if (make && folder_make(HERE, path, 0777) && errno != EEXIST)
     return err_errno(err, errno, ERR_IO, "the folder '%s' cannot be created", quote_path(path).s);
-  *fd = again_openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (*fd < 0)
+  *out = folder_open(HERE, path, 0);
+  if (!folder_is_open(*out))
     return err_errno(err, errno, ERR_IO, "the folder '%s' cannot be opened", quote_path(path).s);
   return 0;
 }
 
 // Files of models are made for their owner alone, as parts are; these are for people.
-static int publish(int folder, const struct checkpoint_model *m, struct err *err) {
-  const mode_t mask = umask(0);
-  umask(mask);
+static int publish(struct folder in, const struct checkpoint_model *m, struct err *err) {
+  const uint32_t mode = 0666 & ~process_mask();
   for (uint32_t i = 0; i < m->n_files; i++)
-    if (fchmodat(folder, m->files[i], 0666 & ~mask, 0))
+    if (entry_set_mode(in, m->files[i], mode))
       return err_errno(err, errno, ERR_IO, "cannot change '%s'", quote_str(m->files[i]).s);
   return 0;
 }
 
 // Behind group `group`; the one before any is a copy of the source as weir writes it.
 static int write_at(const struct checkpoints *p, struct execution *exec, uint32_t group,
-                    const char *folder, int fd, const char *name, struct err *err) {
+                    const char *folder, struct folder in, const char *name, struct err *err) {
   const struct checkpoint_source from = {exec->request, exec->in_path, p->log_path,
-                                     exec->memory,  exec,          p->pipeline};
+                                         exec->memory,  exec,          p->pipeline};
   struct checkpoint_model model;
-  if (checkpoint_model_write(&from, group ? group : REPLAY_LOG_NOTHING, folder, fd, name, &model,
-                         &exec->arena, err))
+  if (checkpoint_model_write(&from, group ? group : REPLAY_LOG_NOTHING, folder, in, name, &model,
+                             &exec->arena, err))
     return -1;
-  return publish(fd, &model, err);
+  return publish(in, &model, err);
 }
 
 // The call that row i begins: one past its last row, and the group that it ended with.
@@ -71,19 +66,20 @@ static const char *name_of(struct execution *exec, uint32_t from, uint32_t to) {
   return family ? arena_string(&exec->arena, span_of(first, n)) : "several";
 }
 
-static int write_intermediates(const struct checkpoints *p, struct execution *exec, const char *folder,
-                               struct err *err) {
+static int write_intermediates(const struct checkpoints *p, struct execution *exec,
+                               const char *folder, struct err *err) {
   uint32_t group;
-  int fd, rc = open_folder(folder, true, &fd, err);
+  struct folder in;
+  int rc = open_folder(folder, true, &in, err);
   if (rc) return -1;
   for (uint32_t i = 0, end; i < p->n_rows && rc == 0; i = end) {
     end = call_end(p, exec, i, &group);
     if (group == p->rows[i].group) continue;
     const char *name =
         arena_printf(&exec->arena, "%08u-%s.onnx", end - 1, name_of(exec, p->rows[i].group, group));
-    rc = write_at(p, exec, group, folder, fd, name, err);
+    rc = write_at(p, exec, group, folder, in, name, err);
   }
-  close(fd);
+  folder_close(&in);
   return rc;
 }
 
@@ -93,7 +89,8 @@ static int write_checkpoint(const struct checkpoints *p, struct execution *exec,
   const char *folder =
       slash ? arena_string(&exec->arena, span_of(path, (size_t)(slash - path + 1))) : ".";
   uint32_t before = 0, after = 0, group;
-  int fd, rc = open_folder(folder, false, &fd, err);
+  struct folder in;
+  int rc = open_folder(folder, false, &in, err);
   if (rc) return -1;
   for (uint32_t i = 0, end; i < p->n_rows; i = end) {
     end = call_end(p, exec, i, &group);
@@ -101,16 +98,16 @@ static int write_checkpoint(const struct checkpoints *p, struct execution *exec,
     before = p->rows[i].group;
     after = group;
   }
-  rc = write_at(p, exec, before, folder, fd, arena_printf(&exec->arena, "before-%s", base), err);
+  rc = write_at(p, exec, before, folder, in, arena_printf(&exec->arena, "before-%s", base), err);
   if (rc == 0)
-    rc = write_at(p, exec, after, folder, fd, arena_printf(&exec->arena, "after-%s", base), err);
-  close(fd);
+    rc = write_at(p, exec, after, folder, in, arena_printf(&exec->arena, "after-%s", base), err);
+  folder_close(&in);
   return rc;
 }
 
 int checkpoints_write_files(const struct checkpoints *p, struct execution *exec, struct err *err) {
   if (!p || (!p->pipeline->checkpoint && !p->pipeline->intermediates)) return 0;
-  if (p->log < 0)
+  if (!file_is_open(p->log))
     return err_set(err, ERR_IO, "the edits could not be stored in the folder for temporary files");
   if (p->pipeline->intermediates && write_intermediates(p, exec, p->pipeline->intermediates, err))
     return -1;

@@ -68,9 +68,9 @@ static bool is_before_import(const struct verify *v, const struct checkpoints *p
 }
 
 int checkpoints_verify(const struct checkpoints *p, struct execution *exec, struct verify *v,
-                  const char *source, const char *result, struct err *err) {
+                       const char *source, const char *result, struct err *err) {
   const struct checkpoint_source from = {exec->request,     exec->in_path, p->log_path,
-                                     v->options.memory, NULL,          NULL};
+                                         v->options.memory, NULL,          NULL};
   struct arena a = {0};
   int rc = 0;
   for (uint32_t i = 0; i < p->n_rows && rc == 0 && v->found.n_failed == 0; i++) {
@@ -79,13 +79,13 @@ int checkpoints_verify(const struct checkpoints *p, struct execution *exec, stru
     if (!is_wanted(p, i) || is_before_import(v, p, i)) continue;
     if (group == exec->edits.group)
       model.path = result;
-    else if (group > 0 && p->log < 0)
+    else if (group > 0 && !file_is_open(p->log))
       rc = err_set(err, ERR_IO, "the edits could not be stored in the folder for temporary files");
     else if (group > 0)
-      rc = checkpoint_model_write(&from, group, v->scratch, v->scratch_fd, "point.onnx", &model, &a,
-                              err);
+      rc = checkpoint_model_write(&from, group, v->scratch, v->scratch_at, "point.onnx", &model, &a,
+                                  err);
     if (rc == 0) rc = compare(p, exec, v, &p->rows[i], source, model.path, err);
-    checkpoint_model_remove(v->scratch_fd, &model);
+    checkpoint_model_remove(v->scratch_at, &model);
   }
   arena_free(&a);
   return rc;

@@ -24,7 +24,7 @@ struct checkpoint {
 
 struct checkpoints {
   const struct pipeline *pipeline;
-  int log; // a file without a name, with the lines of the edit log; -1: it could not be made
+  struct file log; // without a name, with the lines of the edit log; none: it could not be made
   const char *log_path;
   TABLE(struct checkpoint, rows);
 };

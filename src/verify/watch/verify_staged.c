@@ -7,7 +7,7 @@
 
 int verify_staged_begin(struct verify_staged *s, const struct verify_options *o, const char *log,
                         struct err *err) {
-  *s = (struct verify_staged){.v = {.scratch_fd = -1}, .log = log};
+  *s = (struct verify_staged){.log = log};
   if (o->scope == VERIFY_NOTHING && s->log)
     return err_set(err, ERR_USAGE, "--edits has no effect without --verify");
   if (o->scope == VERIFY_NOTHING) return 0;

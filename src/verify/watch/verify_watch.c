@@ -79,16 +79,16 @@ static int run_steps(const struct steps *s, struct err *err) {
     if (!last) continue;
     after = (struct checkpoint_model){.path = s->result};
     if (i + 1 < g->n_rows)
-      rc = checkpoint_model_write(&from, g->first + i + 1, v->scratch, v->scratch_fd,
+      rc = checkpoint_model_write(&from, g->first + i + 1, v->scratch, v->scratch_at,
                                   odd ? "odd.onnx" : "even.onnx", &after, &a, err);
     const bool off = pipeline_verify_of(v->options.pipeline, pass).proof <= PIPELINE_PROOF_OFF;
     if (rc == 0 && !off) rc = compare(s, pass, loses, before.path, after.path, err);
-    checkpoint_model_remove(v->scratch_fd, &before);
+    checkpoint_model_remove(v->scratch_at, &before);
     before = after;
     odd = !odd;
     loses = false;
   }
-  checkpoint_model_remove(v->scratch_fd, &before);
+  checkpoint_model_remove(v->scratch_at, &before);
   arena_free(&a);
   return rc;
 }
@@ -143,7 +143,8 @@ static void begin_edits(void *ctx, struct execution *exec) {
   verify_import_look(v, &exec->model);
   if (!(v->options.scope & VERIFY_SITES) && !steps_are_wanted(v) && !v->lacking) return;
   v->log_path = arena_printf(&v->arena, "%s/edits.jsonl", v->scratch);
-  v->log = v->log ? freopen(v->log_path, "we", v->log) : fopen(v->log_path, "we");
+  if (v->log) fclose(v->log);
+  v->log = file_stream(file_open_to_write(HERE, v->log_path, FILE_MAKE | FILE_EMPTY, 0666), "w");
 }
 
 static void add_line(void *ctx, struct span line) {

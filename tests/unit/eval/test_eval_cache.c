@@ -3,6 +3,7 @@
 // counted in source bytes. Without turns (the controls) every thread computes for itself. What
 // memory does not hold goes to a file, and with a file that fails, or none, it is not there.
 #include "fake_io.h"
+#include "platform/descriptor.h"
 #include "stream/eval/eval.h"
 #include "stream/eval/shared/eval_turns.h"
 
@@ -179,18 +180,18 @@ struct disk {
   int opened, fd;
 };
 
-static int open_file(void *ctx) {
+static struct file open_file(void *ctx) {
   struct disk *p = ctx;
   char name[] = "/tmp/weir-cache-XXXXXX";
   p->opened++;
-  if (p->flags < 0) return -1;
+  if (p->flags < 0) return NO_FILE;
   const int made = mkstemp(name);
   assert_true(made >= 0);
   p->fd = open(name, p->flags);
   assert_true(p->fd >= 0);
   close(made);
   unlink(name);
-  return p->fd;
+  return file_of_descriptor(p->fd);
 }
 
 // Units of 40 bytes, ten of them unless said.

@@ -5,6 +5,7 @@
 #include "chance.h"
 #include "fake_io.h"
 #include "kernels/kernels.h"
+#include "platform/descriptor.h"
 #include "stream/eval/core/eval_parts.h"
 #include "stream/eval/eval.h"
 #include "stream/staging/figure_sums.h"
@@ -529,13 +530,13 @@ static void add_leaf(void *ctx, uint64_t leaf, const struct figures *f) {
 }
 
 // A file that is gone when it is closed.
-static int open_file(void *ctx) {
+static struct file open_file(void *ctx) {
   (void)ctx;
   char name[] = "/tmp/weir-kept-XXXXXX";
   const int fd = mkstemp(name);
   assert_true(fd >= 0);
   unlink(name);
-  return fd;
+  return file_of_descriptor(fd);
 }
 
 // Codes made in `units` random ranges, in any order, and what they were told to be worth together;

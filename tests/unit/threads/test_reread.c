@@ -2,6 +2,7 @@
 #include "stream/sys/reread.h"
 
 #include "kernels/kernels.h"
+#include "platform/descriptor.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -57,8 +58,13 @@ static int hash(uint64_t off, uint64_t len, int pieces, uint8_t sum[DIGEST_BYTES
                 struct err *err) {
   uint8_t buf[4096];
   struct hashing h = {pieces, digest_new()};
-  const struct reread range = {
-      .fd = fd, .name = "x.data", .off = off, .len = len, .add = add, .go_on = counted, .ctx = &h};
+  const struct reread range = {.file = file_of_descriptor(fd),
+                               .name = "x.data",
+                               .off = off,
+                               .len = len,
+                               .add = add,
+                               .go_on = counted,
+                               .ctx = &h};
   const int r = reread_hash(&range, buf, sizeof buf, err);
   digest_finish(h.sha, sum);
   return r;
@@ -108,9 +114,10 @@ static void test_compare(void **state) {
     const uint64_t off = i * 1999u, len = 100 + i;
     digest_of(bytes + off, len, sums[i]);
     if (i % 7 == 3) sums[i][i % DIGEST_BYTES] ^= 1;
-    rows[i] = (struct reread_known){.fd = fd, .off = off, .len = len, .sha256 = sums[i]};
+    rows[i] = (struct reread_known){
+        .file = file_of_descriptor(fd), .off = off, .len = len, .sha256 = sums[i]};
   }
-  rows[10].fd = -1;
+  rows[10].file = NO_FILE;
   rows[11].off = BYTES - 5; // longer than what is there
   assert_true(reread_compare(rows, N, &work));
   for (uint32_t i = 0; i < N; i++)
@@ -127,12 +134,12 @@ struct asked {
   int why[ROWS];
 };
 
-static int open_again(void *ctx, uint32_t row) {
+static struct file open_again(void *ctx, uint32_t row) {
   struct asked *a = ctx;
   a->opened[row]++;
-  if (row % 50 != 17) return dup(fd);
+  if (row % 50 != 17) return file_of_descriptor(dup(fd));
   errno = EACCES;
-  return -1;
+  return NO_FILE;
 }
 
 static void note_done(void *ctx, uint32_t row, const uint8_t *sha256, int why) {
@@ -148,7 +155,7 @@ static void check_rows(uint32_t n, uint32_t jobs) {
   const struct reread_work work = {.jobs = jobs, .open = open_again, .done = note_done, .ctx = &a};
   memset(&a, 0, sizeof a);
   for (uint32_t i = 0; i < n; i++) // every fifth is longer than the file
-    rows[i] = (struct reread_known){.fd = -1, .off = i % 5 == 4 ? BYTES - i / 2 : i * 3, .len = i};
+    rows[i] = (struct reread_known){.off = i % 5 == 4 ? BYTES - i / 2 : i * 3, .len = i};
   const int next = dup(fd);
   close(next);
   assert_true(reread_compare(rows, n, &work));
@@ -195,7 +202,7 @@ static void test_compare_tells_and_stops(void **state) {
   struct reread_work work = {.jobs = 1, .stop = &stop, .tick = count_ticks, .ctx = &last};
   digest_of(bytes, BYTES, sum);
   for (uint32_t i = 0; i < 4; i++)
-    rows[i] = (struct reread_known){.fd = fd, .len = BYTES, .sha256 = sum};
+    rows[i] = (struct reread_known){.file = file_of_descriptor(fd), .len = BYTES, .sha256 = sum};
   assert_true(reread_compare(rows, 4, &work));
   assert_int_equal(last, 4 * BYTES);
   stop = 1;

@@ -1,5 +1,6 @@
 // Base64 has one form; a file and its parts are hashed in one read.
 #include "audit/base64.h"
+#include "platform/descriptor.h"
 #include "stream/sys/reread_files.h"
 
 #include <fcntl.h>
@@ -16,9 +17,14 @@
 
 // RFC 4648, section 10.
 static void test_base64(void **state) {
-  static const char *const rows[][2] = {{"", ""},         {"f", "Zg=="},         {"fo", "Zm8="},
-                                        {"foo", "Zm9v"},  {"foob", "Zm9vYg=="},  {"fooba", "Zm9vYmE="},
-                                        {"foobar", "Zm9vYmFy"}, {"\xfb\xff\xbf", "+/+/"}};
+  static const char *const rows[][2] = {{"", ""},
+                                        {"f", "Zg=="},
+                                        {"fo", "Zm8="},
+                                        {"foo", "Zm9v"},
+                                        {"foob", "Zm9vYg=="},
+                                        {"fooba", "Zm9vYmE="},
+                                        {"foobar", "Zm9vYmFy"},
+                                        {"\xfb\xff\xbf", "+/+/"}};
   struct arena a = {0};
   (void)state;
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -32,8 +38,9 @@ static void test_base64(void **state) {
 
 // Another text for bytes that have one, or for none.
 static void test_base64_refused(void **state) {
-  static const char *const rows[] = {"Z",    "Zg",   "Zg=",  "Zh==", "Zm9=", "=", "====", "Z===", "Zm9v\n",
-                                     "Zm 9", "Zm-_", "Zg==Zg==", "Zm9v=", "Z=g=", "\xc3\xa4zz"};
+  static const char *const rows[] = {"Z",    "Zg",       "Zg=",   "Zh==",   "Zm9=",
+                                     "=",    "====",     "Z===",  "Zm9v\n", "Zm 9",
+                                     "Zm-_", "Zg==Zg==", "Zm9v=", "Z=g=",   "\xc3\xa4zz"};
   struct arena a = {0};
   (void)state;
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -69,16 +76,24 @@ static void test_files(void **state) {
   digest_of(bytes, BYTES, whole);
   for (int f = 0; f < N_FILES; f++) {
     fds[f] = make_file(f == 3 ? 0 : BYTES);
-    files[f] = (struct reread_file){.name = "x", .parts = parts[f], .n_parts = f == 0 ? N_PARTS : f < 3 ? 1 : 0};
+    files[f] = (struct reread_file){.name = "x",
+                                    .parts = parts[f],
+                                    .n_parts = f == 0  ? N_PARTS
+                                               : f < 3 ? 1
+                                                       : 0};
     for (int k = 0; k < N_PARTS; k++) {
       digest_of(bytes + ends[k], ends[k + 1] - ends[k], sums[k]);
-      parts[f][k] = (struct reread_known){.fd = fds[f], .off = ends[k], .len = ends[k + 1] - ends[k], .sha256 = sums[k]};
+      parts[f][k] = (struct reread_known){.file = file_of_descriptor(fds[f]),
+                                          .off = ends[k],
+                                          .len = ends[k + 1] - ends[k],
+                                          .sha256 = sums[k]};
     }
   }
   sums[3][5] ^= 1;
   parts[0][1].sha256 = NULL;
-  parts[1][0] = (struct reread_known){.fd = fds[1], .len = BYTES, .sha256 = sums[0]};
-  parts[2][0] = (struct reread_known){.fd = fds[2], .len = BYTES};
+  parts[1][0] =
+      (struct reread_known){.file = file_of_descriptor(fds[1]), .len = BYTES, .sha256 = sums[0]};
+  parts[2][0] = (struct reread_known){.file = file_of_descriptor(fds[2]), .len = BYTES};
   for (uint32_t jobs = 1; jobs < 4; jobs += 2) {
     const struct reread_work work = {.jobs = jobs};
     struct err err = {0};

@@ -6,13 +6,13 @@
 #include "cli/help/help.h"
 
 #include "base/version_number.h"
+#include "platform/files.h"
 
 #include <assert.h>
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 static void put(FILE *to, const char *text) {
   for (const char *at = text; *at; at++) {
@@ -144,7 +144,7 @@ static void put_main_page(FILE *to) {
 }
 
 int manpage_write_all(const char *folder, struct err *err) {
-  (void)mkdir(folder, 0777); // what is wrong with it is said of the first page
+  (void)folder_make(HERE, folder, 0777); // what is wrong with it is said of the first page
   for (uint32_t c = 0; c <= CLI_COMMANDS; c++) {
     char path[4096];
     const char *dash = c < CLI_COMMANDS ? "-" : "";
@@ -152,7 +152,7 @@ int manpage_write_all(const char *folder, struct err *err) {
     int n = snprintf(path, sizeof path, "%s/weir%s%s.1", folder, dash, name);
     if (n < 0 || (size_t)n >= sizeof path)
       return err_set(err, ERR_USAGE, "the path '%s' is too long", quote_str(folder).s);
-    FILE *to = fopen(path, "we");
+    FILE *to = file_stream(file_open_to_write(HERE, path, FILE_MAKE | FILE_EMPTY, 0666), "w");
     if (!to) return err_errno(err, errno, ERR_IO, "'%s' cannot be written", quote_str(path).s);
     if (c < CLI_COMMANDS)
       put_command_page(to, c);

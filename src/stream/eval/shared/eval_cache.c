@@ -13,18 +13,13 @@
 // with no lock held, and it may fail: then it is given up, and what was in it counts as not known.
 #include "stream/eval/shared/eval_cache.h"
 
-#include "base/again.h"
 #include "base/table.h"
 #include "stream/eval/shared/eval_turns.h"
 
 #include <assert.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/statvfs.h>
-#include <unistd.h>
 
 // An entry is small up to so many bytes, and this part of the budget.
 enum { TINY_MOST = 4096, TINY_PART = 64 };
@@ -54,9 +49,9 @@ struct eval_cache {
   TABLE(uint32_t, live);        // entries with memory
   uint64_t tiny_bytes, bitmaps; // of those: of small ones, and of others that are not used up
   struct eval_turns *turns;
-  struct eval_cache_file file;
+  struct eval_cache_file place;
   bool asked_for_file, file_failed;
-  int fd; // -1: none (yet)
+  struct file file; // none: not yet, or there can be none
   uint64_t file_end;
 };
 
@@ -69,8 +64,7 @@ struct eval_cache *eval_cache_open(size_t bytes, struct eval_cache_file file) {
   }
   c->turns = turns;
   c->budget = bytes;
-  c->file = file;
-  c->fd = -1;
+  c->place = file;
   pthread_mutex_init(&c->mu, NULL);
   return c;
 }
@@ -81,7 +75,7 @@ void eval_cache_close(struct eval_cache *c) {
   for (size_t i = 0; i < c->n_entries; i++)
     free(c->entries[i].memory);
   TABLES_FREE(c, entries, slots, live);
-  if (c->fd >= 0) close(c->fd);
+  file_close(&c->file);
   pthread_mutex_destroy(&c->mu);
   free(c);
 }
@@ -199,20 +193,20 @@ static uint64_t at_file(const struct entry *e, uint64_t unit, enum eval_cache_pa
 
 // ---- the file ----------------------------------------------------------------------------------
 
-static bool read_all(int fd, uint64_t at, uint8_t *bytes, size_t n) {
-  return again_pread_all(fd, bytes, n, at) == (ssize_t)n;
+static bool read_all(struct file f, uint64_t at, uint8_t *bytes, size_t n) {
+  return file_read_all_at(f, bytes, n, at) == (int64_t)n;
 }
 
 // Gives an entry its place in the file, if there is one and it has room.
 static bool take_file(struct eval_cache *c, struct entry *e) {
-  struct statvfs fs;
+  uint64_t room;
   if (e->in_file) return !c->file_failed;
-  if (!c->asked_for_file && c->file.open) c->fd = c->file.open(c->file.ctx);
+  if (!c->asked_for_file && c->place.open) c->file = c->place.open(c->place.ctx);
   c->asked_for_file = true;
   const uint64_t bytes = all_bytes(&e->key);
   if (e->key.brief) return false;
-  if (c->fd < 0 || c->file_failed || fstatvfs(c->fd, &fs) != 0) return false;
-  if (bytes > (uint64_t)fs.f_bavail * fs.f_frsize / FREE_PART) return false;
+  if (!file_is_open(c->file) || c->file_failed || file_room(c->file, &room)) return false;
+  if (bytes > room / FREE_PART) return false;
   e->file_at = c->file_end;
   e->in_file = true;
   c->file_end += bytes;
@@ -227,8 +221,8 @@ static bool move_to_file(struct eval_cache *c, struct entry *e) {
   const bool whole = e->in_file || e->bytes - bitmap == all_bytes(k);
   if (e->bytes == bitmap || is_used_up(e) || !whole || !take_file(c, e)) return false;
   for (uint32_t i = 0; i < EVAL_CACHE_PARTS; i++)
-    if (again_pwrite_all(c->fd, at_memory(e, 0, i), e->in_memory[i] * k->bytes[i],
-                         at_file(e, 0, i))) {
+    if (file_write_all_at(c->file, at_memory(e, 0, i), e->in_memory[i] * k->bytes[i],
+                          at_file(e, 0, i))) {
       c->file_failed = true;
       return false;
     }
@@ -253,9 +247,8 @@ static void drop(struct eval_cache *c, struct entry *e) {
   c->entries[last].at_live = e->at_live;
   c->held -= e->bytes;
   if (!e->in_file) return;
-  const off_t at = (off_t)e->file_at, n = (off_t)all_bytes(&e->key);
-  const int ignored = fallocate(c->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at, n);
-  (void)ignored; // not every file system gives space back before the end
+  // Not every file system gives space back before the end.
+  (void)file_punch(c->file, e->file_at, all_bytes(&e->key));
 }
 
 // What goes first: what nobody needs, then what the file can take, then what cannot be known any
@@ -281,7 +274,7 @@ static void make_room(struct eval_cache *c, size_t bytes) {
 
 // What stays beside a new entry: small ones, and bitmaps of those that can live in the file.
 static uint64_t others_bytes(const struct eval_cache *c) {
-  const bool file = c->file.open && !c->file_failed;
+  const bool file = c->place.open && !c->file_failed;
   return (file ? c->bitmaps : 0) + min_u64(c->tiny_bytes, c->budget / TINY_PART * 4);
 }
 
@@ -376,8 +369,8 @@ void eval_cache_put_units(struct eval_cache *c, const struct eval_cache_key *key
   for (uint32_t i = 0; to_file && i < EVAL_CACHE_PARTS; i++) {
     const uint64_t here = units_in_memory(&was, unit, n, i), each = key->bytes[i];
     if (each > 0 && here < n)
-      failed |= again_pwrite_all(c->fd, parts[i] + here * each, (n - here) * each,
-                                 at_file(&was, unit + here, i)) != 0;
+      failed |= file_write_all_at(c->file, parts[i] + here * each, (n - here) * each,
+                                  at_file(&was, unit + here, i)) != 0;
   }
   set_known(c, key, unit, n, failed);
 }
@@ -414,7 +407,7 @@ static bool copy_out(struct eval_cache *c, const struct eval_cache_key *key, uin
     if (counts) give(c, e, n);
   }
   pthread_mutex_unlock(&c->mu);
-  return there && (in_memory || (read_all(c->fd, from, out, n) && was_there(c, key)));
+  return there && (in_memory || (read_all(c->file, from, out, n) && was_there(c, key)));
 }
 
 bool eval_cache_get(struct eval_cache *c, const struct eval_cache_key *key, uint64_t unit,
@@ -448,7 +441,7 @@ static uint64_t copy_out_units(struct eval_cache *c, const struct eval_cache_key
   }
   pthread_mutex_unlock(&c->mu);
   if (there == 0 || here > 0) return there;
-  return read_all(c->fd, from, out, (size_t)(there * each)) && was_there(c, key) ? there : 0;
+  return read_all(c->file, from, out, (size_t)(there * each)) && was_there(c, key) ? there : 0;
 }
 
 uint64_t eval_cache_get_units(struct eval_cache *c, const struct eval_cache_key *key, uint64_t unit,
@@ -476,7 +469,8 @@ bool eval_cache_fits(struct eval_cache *c, const struct eval_cache_key *key) {
   if (!c) return false;
   lock(c);
   const struct entry *e = find(c, key);
-  const bool file = c->file.open && !c->file_failed && (!c->asked_for_file || c->fd >= 0);
+  const bool file =
+      c->place.open && !c->file_failed && (!c->asked_for_file || file_is_open(c->file));
   const bool fits = e      ? is_kept(c, e, key->units - 1)
                     : file ? bitmap_bytes(key) <= c->budget / 4
                            : bitmap_bytes(key) + all_bytes(key) <= c->budget / 2;

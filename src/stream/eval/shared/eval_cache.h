@@ -11,6 +11,7 @@
 #ifndef WEIR_EVAL_CACHE_H
 #define WEIR_EVAL_CACHE_H
 
+#include "platform/files.h"
 #include "recipe/recipe.h"
 
 struct eval_cache; // shared by threads
@@ -43,11 +44,11 @@ struct eval_cache_key {
 };
 bool eval_cache_same(const struct eval_cache_key *a, const struct eval_cache_key *b);
 
-// Where what does not fit can go. `open` is called at most once, when that is first needed: a
-// descriptor of an empty file to read and write, which the cache closes, or -1 (then it is found
-// again when it is asked for). NULL: nowhere.
+// Where what does not fit can go. `open` is called at most once, when that is first needed: an
+// empty file to read and write, which the cache closes, or none (then it is found again when it is
+// asked for). NULL: nowhere.
 struct eval_cache_file {
-  int (*open)(void *ctx);
+  struct file (*open)(void *ctx);
   void *ctx;
 };
 

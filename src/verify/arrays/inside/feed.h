@@ -20,14 +20,14 @@ struct space {
   uint64_t left;       // of `most`
   uint64_t memory;     // left of FEED_MEMORY
   const char *scratch; // folder; NULL: everything goes to memory
-  int file;            // the one without a name, or -1
+  struct file file;    // the one without a name
   uint64_t file_bytes;
   uint8_t *buffer; // of the sink that writes to it
 };
 
 // A file that is open as long as an array lies in it.
 struct feed_file {
-  int fd;
+  struct file file;
   bool stays;
 };
 

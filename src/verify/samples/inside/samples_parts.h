@@ -11,7 +11,7 @@ struct samples_raw {
   uint32_t rank;
   const int64_t *dims;
   uint64_t bytes, count; // of one sample; samples
-  int fd;
+  struct file file;
 };
 
 enum samples_kind { SAMPLES_FILE, SAMPLES_RAW, SAMPLES_DRAWN };
