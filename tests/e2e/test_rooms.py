@@ -23,8 +23,8 @@ ENDS |= {"execv", "execve", "execvp", "execl", "execlp", "process_end"}
 # Whose objects may, and why.
 ALLOWED = {
     "edit.c": ({"stderr"}, "names the edit that broke its promise, before it aborts"),
-    "io_window.c": ({"signal", "sigaction"}, "a file that is cut under a map raises SIGBUS, which must be an error of that read"),
     "machine.c": ({"_exit"}, "process_end, which no other room may call"),
+    "maps.c": ({"signal", "sigaction"}, "a file that is cut under a map raises SIGBUS, which must be an error of that read"),
     "ort_serve.c": ({"stderr"}, "weir-ort's own failure, before there is anybody to answer"),
     "runtime_process.c": ({"posix_spawn"}, "starts weir-ort"),
     "stops.c": ({"signal", "sigaction", "_exit"}, "requests to stop, which the command line watches for"),

@@ -8,7 +8,9 @@
 #include <linux/capability.h>
 #include <linux/fs.h>
 #include <linux/openat2.h>
+#include <malloc.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -113,4 +115,43 @@ static int64_t nanoseconds(struct timespec t) {
 void variant_times(const struct stat *at, struct entry_facts *out) {
   out->modified_ns = nanoseconds(at->st_mtim);
   out->changed_ns = nanoseconds(at->st_ctim);
+}
+
+// ---- maps.h ----
+
+#ifndef SYS_cachestat
+#define SYS_cachestat 451 // Linux 6.5
+#endif
+
+int variant_unreserved_flag(void) {
+  return MAP_NORESERVE;
+}
+
+// A bare system call: that is what a handler may do.
+bool variant_lay_zeros(uintptr_t at, size_t bytes) {
+  return syscall(SYS_mmap, at, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0L) ==
+         (long)at;
+}
+
+// cachestat(2), whose kernel header is newer than the oldest we build with. Unlike a read that must
+// not wait, the question starts no reading.
+uint64_t variant_cached_pages(int fd, uint64_t off, uint64_t n) {
+  const struct { uint64_t off, len; } range = {off, n};
+  struct {
+    uint64_t cached, dirty, writeback, evicted, recently_evicted;
+  } pages = {0};
+  return syscall(SYS_cachestat, fd, &range, &pages, 0) == 0 ? pages.cached : 0;
+}
+
+void variant_large_pages(void *at, size_t bytes) {
+  (void)madvise(at, bytes, MADV_HUGEPAGE);
+}
+
+// By itself glibc's heap raises this border whenever something large is freed, and then keeps as much as it likes.
+void variant_heap_apart_from(size_t bytes) {
+#ifdef M_MMAP_THRESHOLD
+  mallopt(M_MMAP_THRESHOLD, (int)bytes);
+#else
+  (void)bytes;
+#endif
 }

@@ -42,4 +42,15 @@ int variant_program(char *to);
 // As terminal_columns.
 uint32_t variant_columns(int fd);
 
+// ---- maps.h ----
+
+// MAP_NORESERVE where there is such, else 0.
+int variant_unreserved_flag(void);
+// Zeros, only to be read, in place of whole pages. It does what a signal handler may do.
+bool variant_lay_zeros(uintptr_t at, size_t bytes);
+// How many pages of a range of a file are in the system's cache; 0 where it does not say.
+uint64_t variant_cached_pages(int fd, uint64_t off, uint64_t n);
+void variant_large_pages(void *at, size_t bytes);
+void variant_heap_apart_from(size_t bytes);
+
 #endif
