@@ -9,8 +9,12 @@
 #include <linux/fs.h>
 #include <linux/openat2.h>
 #include <malloc.h>
+#include <poll.h>
+#include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -154,4 +158,30 @@ void variant_heap_apart_from(size_t bytes) {
 #else
   (void)bytes;
 #endif
+}
+
+// ---- children.h ----
+
+int variant_connection(int pair[2]) {
+  return socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair);
+}
+
+int variant_pipe(int ends[2]) {
+  return pipe2(ends, O_CLOEXEC);
+}
+
+void variant_close_from(int first) {
+#ifdef SYS_close_range
+  syscall(SYS_close_range, first, ~0u, 0u);
+#else
+  (void)first;
+#endif
+}
+
+short variant_hang_up_events(void) {
+  return POLLRDHUP;
+}
+
+void variant_end_with_parent(void) {
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
 }
