@@ -4,6 +4,7 @@
 #include "platform/inside/again.h"
 #include "platform/inside/variant.h"
 
+#include <elf.h>
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/fs.h>
@@ -11,6 +12,7 @@
 #include <malloc.h>
 #include <poll.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -184,4 +186,20 @@ short variant_hang_up_events(void) {
 
 void variant_end_with_parent(void) {
   prctl(PR_SET_PDEATHSIG, SIGTERM);
+}
+
+// ---- libraries.h ----
+
+const char *variant_library_fault(const void *head, size_t n) {
+#if defined __x86_64__
+  enum { OUR_MACHINE = EM_X86_64 };
+#elif defined __aarch64__
+  enum { OUR_MACHINE = EM_AARCH64 };
+#endif
+  Elf64_Ehdr elf;
+  if (n < sizeof elf || memcmp(head, ELFMAG, SELFMAG) != 0) return "it is not an ELF file";
+  memcpy(&elf, head, sizeof elf);
+  if (elf.e_ident[EI_CLASS] != ELFCLASS64 || elf.e_machine != OUR_MACHINE)
+    return "it is for another kind of processor";
+  return elf.e_type != ET_DYN ? "it is not a shared library" : NULL;
 }

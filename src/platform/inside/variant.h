@@ -69,4 +69,8 @@ short variant_hang_up_events(void);
 // From now on this process gets SIGTERM when its parent ends.
 void variant_end_with_parent(void);
 
+// ---- libraries.h ----
+
+const char *variant_library_fault(const void *head, size_t n);
+
 #endif
