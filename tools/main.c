@@ -14,10 +14,10 @@
 #include "cli/report.h"
 #include "execute/execution.h"
 #include "platform/machine.h"
+#include "platform/maps.h"
 #include "platform/stops.h"
 #include "request/cli_request.h"
 
-#include <malloc.h>
 #include <string.h>
 
 static int (*const commands[CLI_COMMANDS])(const struct cli_args *, struct err *) = {
@@ -38,13 +38,10 @@ static _Noreturn void out_of_memory(size_t bytes) {
 }
 
 // Tables of 128 KiB and more have a mapping of their own, so that they grow without being copied
-// (arena.c). By itself the library raises this border whenever something large is freed, and then
-// keeps as much as it likes.
+// (arena.c).
 static void set_memory_up(void) {
   arena_on_exhausted(out_of_memory);
-#ifdef M_MMAP_THRESHOLD
-  mallopt(M_MMAP_THRESHOLD, 128 << 10);
-#endif
+  heap_apart_from(128 << 10);
 }
 
 static int generate(const struct cli_args *args, struct err *err) {

@@ -12,13 +12,13 @@
 #include "base/arena.h"
 
 #include "base/table.h"
+#include "platform/maps.h"
 
 #include <assert.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 
 struct arena_chunk {
   struct arena_chunk *before;
@@ -27,7 +27,7 @@ struct arena_chunk {
 };
 
 enum { CHUNK_MIN = 64 << 10, CHUNK_MAX = 1 << 20, TABLE_MIN_BYTES = 512 };
-enum { SCATTER_MIN_BYTES = 4 << 20 }; // below, the processor's own tables reach
+enum { SCATTER_MIN_BYTES = 4 << 20 }; // up to that, the processor's own tables reach
 
 static _Atomic uint64_t held, peak;
 static void (*exhausted)(size_t);
@@ -150,10 +150,7 @@ void *table_grow(void *at, size_t *cap, size_t need, size_t row_bytes) {
 }
 
 void table_scatter(void *at, size_t cap, size_t row_bytes) {
-  const uintptr_t page = 4096, first = ((uintptr_t)at + page - 1) & -page;
-  const uintptr_t end = ((uintptr_t)at + cap * row_bytes) & -page;
-  if (first < end && end - first >= SCATTER_MIN_BYTES)
-    madvise((void *)first, end - first, MADV_HUGEPAGE); // advice: no matter if it is not taken
+  if (cap * row_bytes > SCATTER_MIN_BYTES) pages_scatter(at, cap * row_bytes);
 }
 
 void *table_trim(void *at, size_t *cap, size_t n, size_t row_bytes) {

@@ -6,14 +6,13 @@
 #include "calibrate/calibrate_look.h"
 #include "kernels/kernels.h"
 #include "platform/files.h"
+#include "platform/maps.h"
 #include "tensor_stats/second_moments.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { SCRATCH_ALIGN = 64 };
 
 uint64_t calibrate_gram_bytes(uint32_t channels) {
   return channels > SECOND_MOMENTS_MOST ? 0 : second_moments_elements(channels) * sizeof(double);
@@ -77,7 +76,7 @@ int calibrate_gram_add(const struct calibrate_gram *g, const struct array *x, st
   struct adding a = {.g = g, .k = k, .most = (size_t)(rows * k)};
   a.rows = malloc(a.most * sizeof *a.rows);
   a.tile = malloc(SECOND_MOMENTS_SIDE * SECOND_MOMENTS_SIDE * sizeof *a.tile);
-  a.scratch = aligned_alloc(SCRATCH_ALIGN, round_up(KERNELS_PRODUCTS_SCRATCH, SCRATCH_ALIGN));
+  a.scratch = lines_new(KERNELS_PRODUCTS_SCRATCH);
   int rc = a.rows && a.tile && a.scratch
                ? 0
                : err_set(err, ERR_NO_MEMORY, "not enough memory for second moments");
@@ -85,7 +84,7 @@ int calibrate_gram_add(const struct calibrate_gram *g, const struct array *x, st
   if (rc == 0 && (a.n > 0 || !a.any)) rc = add_panel(&a, err);
   free(a.rows);
   free(a.tile);
-  free(a.scratch);
+  lines_free(a.scratch);
   return rc;
 }
 

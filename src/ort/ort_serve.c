@@ -7,17 +7,14 @@
 // A message is read whole into memory that grows as its bytes come: a length that promises much costs nothing.
 #include "ort/ort_serve.h"
 
-#include "base/again.h"
 #include "ort/ort_sessions.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <unistd.h>
 
 enum { EXIT_WRONG = 70, PIECE = 1 << 20 };
 
 struct service {
-  int requests, answers;
+  struct file requests, answers;
   struct ort_files files;
   struct ort ort;
   struct ort_sessions *sessions; // NULL: there was no hello
@@ -26,10 +23,9 @@ struct service {
 };
 
 // 1: all n came; 0: the end came first, before any; -1: the end came in between, or an error.
-static int read_all(int fd, uint8_t *at, size_t n) {
+static int read_all(struct file f, uint8_t *at, size_t n) {
   for (size_t done = 0; done < n;) {
-    const ssize_t got = read(fd, at + done, n - done);
-    if (got < 0 && errno == EINTR) continue;
+    const int64_t got = file_read(f, at + done, n - done);
     if (got <= 0) return got == 0 && done == 0 ? 0 : -1;
     done += (size_t)got;
   }
@@ -113,10 +109,10 @@ static int answer(struct service *s, struct frame *out, const struct ort_failure
     out->failed = (struct frame_of_failed){FRAME_NO_ROOM, err.msg};
     if (frame_encode(&s->out, out, &err) < 0) return -1;
   }
-  return again_write_all(s->answers, s->out.bytes, s->out.n_bytes);
+  return file_write_all(s->answers, s->out.bytes, s->out.n_bytes);
 }
 
-int ort_serve(int requests, int answers, struct ort_files files) {
+int ort_serve(struct file requests, struct file answers, struct ort_files files) {
   static struct service s; // of a process that serves one client
   s.requests = requests;
   s.answers = answers;

@@ -9,15 +9,9 @@
 // made from the bytes of the model (mapped here), and the runtime is told the folder.
 #include "ort/ort_sessions.h"
 
-#include "base/again.h"
 #include "platform/machine.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 struct model {
   struct ort_session *session; // NULL: the place is free
@@ -95,24 +89,21 @@ static int open_from_bytes(const struct ort *o, const struct frame_of_open *aske
   if (set_entry(o, options, "session.model_external_initializers_file_folder_path",
                 asked->data_folder, f) < 0)
     return -1;
-  struct stat st;
+  struct entry_facts is;
+  struct file_map map;
   int end = -1;
-  const int file = again_openat(AT_FDCWD, asked->path, O_RDONLY | O_CLOEXEC);
-  if (file < 0 || fstat(file, &st) < 0 || st.st_size <= 0) {
+  struct file file = file_open(HERE, asked->path, 0);
+  if (!file_is_open(file) || file_look(file, &is) < 0 || is.size == 0) {
     ort_fail(f, FRAME_REFUSED, "cannot read '%s': %s", quote_path(asked->path).s,
-             file < 0 ? err_errno_words(errno) : "it is empty");
+             file_is_open(file) ? "it is empty" : err_errno_words(errno));
+  } else if (map_open(&map, file, 0, (size_t)is.size) < 0) {
+    ort_fail(f, FRAME_REFUSED, "cannot map '%s': %s", quote_path(asked->path).s,
+             err_errno_words(errno));
   } else {
-    const size_t bytes = (size_t)st.st_size;
-    void *at = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, file, 0);
-    if (at == MAP_FAILED) {
-      ort_fail(f, FRAME_REFUSED, "cannot map '%s': %s", quote_path(asked->path).s,
-               err_errno_words(errno));
-    } else {
-      end = ort_check(o, o->CreateSessionFromArray(o->env, at, bytes, options, out), f);
-      munmap(at, bytes);
-    }
+    end = ort_check(o, o->CreateSessionFromArray(o->env, map.at, (size_t)is.size, options, out), f);
+    map_close(&map);
   }
-  if (file >= 0) close(file);
+  file_close(&file);
   return end;
 }
 

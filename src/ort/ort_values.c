@@ -8,18 +8,11 @@
 // told so and nothing of it is read.
 #include "ort/ort_values.h"
 
-#include "base/again.h"
-
-#include <errno.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 void ort_values_release(const struct ort *o, struct ort_held *h) {
   for (uint32_t i = 0; i < h->n_values; i++)
     o->ReleaseValue(h->values[i]);
   for (uint32_t i = 0; i < h->n_maps; i++)
-    munmap(h->maps[i].at, h->maps[i].bytes);
+    map_close(&h->maps[i]);
   h->n_values = h->n_maps = 0;
 }
 
@@ -63,23 +56,22 @@ static int give_strings(const struct ort *o, const struct frame_array *x, struct
 }
 
 // Pages are shared: what is only read counts for no limit of memory.
-static int give_pages(const struct ort *o, int file, const struct frame_array *x,
+static int give_pages(const struct ort *o, struct file file, const struct frame_array *x,
                       struct ort_held *h, struct ort_value **out, struct ort_failure *f) {
-  struct stat st;
-  const uint64_t before = x->offset % (uint64_t)sysconf(_SC_PAGESIZE);
-  if (file < 0 || fstat(file, &st) < 0 || !range_fits(x->offset, x->length, (uint64_t)st.st_size))
+  struct entry_facts is;
+  struct file_map map;
+  if (!file_is_open(file) || file_look(file, &is) < 0 || !range_fits(x->offset, x->length, is.size))
     return ort_fail(f, FRAME_MISUSED, "input '%s' is past the end of the file of inputs",
                     quote_str(x->name).s);
   if (x->length == 0) return give_copy(o, x, h, out, f);
-  const size_t bytes = (size_t)(x->length + before);
-  uint8_t *at = mmap(NULL, bytes, PROT_READ, MAP_SHARED, file, (off_t)(x->offset - before));
-  if (at == MAP_FAILED)
+  if (map_open(&map, file, x->offset, (size_t)x->length) < 0)
     return ort_fail(f, FRAME_NO_ROOM, "input '%s' cannot be mapped: %s", quote_str(x->name).s,
                     err_errno_words(errno));
-  *TABLE_PUSH(h, maps) = (struct ort_map){at, bytes};
+  *TABLE_PUSH(h, maps) = map;
+  void *at = (void *)(uintptr_t)map.at;
   if (ort_check(o,
-                o->CreateTensorWithDataAsOrtValue(o->cpu, at + before, (size_t)x->length, x->dims,
-                                                  x->rank, ort_number(x->dtype), out),
+                o->CreateTensorWithDataAsOrtValue(o->cpu, at, (size_t)x->length, x->dims, x->rank,
+                                                  ort_number(x->dtype), out),
                 f) < 0)
     return -1;
   keep(h, *out);
@@ -179,14 +171,14 @@ static int take_strings(struct ort_results *r, struct ort_value *value, uint64_t
 
 static int write_file(struct ort_results *r, const uint8_t *at, uint64_t n, struct frame_array *out,
                       struct ort_failure *f) {
-  if (r->files->outputs < 0)
+  if (!file_is_open(r->files->outputs))
     return ort_fail(f, FRAME_MISUSED,
                     "output '%s' is large, but there is no file for large outputs",
                     quote_str(out->name).s);
   out->place = FRAME_FILE;
   out->offset = r->offset;
   out->length = n;
-  if (again_pwrite_all(r->files->outputs, at, (size_t)n, r->offset))
+  if (file_write_all_at(r->files->outputs, at, (size_t)n, r->offset))
     return ort_fail(f, FRAME_NO_ROOM, "output '%s' (%s) cannot be written to the scratch file: %s",
                     quote_str(out->name).s, quote_bytes(n).s, err_errno_words(errno));
   r->offset = round_up(r->offset + n, 64);

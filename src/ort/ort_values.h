@@ -3,21 +3,17 @@
 #define WEIR_ORT_VALUES_H
 
 #include "ort/ort_api.h"
+#include "platform/maps.h"
 
-// The two files of large arrays, as descriptors that somebody else opened; -1: there is none.
+// The two files of large arrays, which somebody else opened; none: there is none.
 struct ort_files {
-  int inputs, outputs;
+  struct file inputs, outputs;
 };
 
 // What the values of a run hold: released together.
 struct ort_held {
   TABLE(struct ort_value *, values);
-  struct ort_map {
-    void *at;
-    size_t bytes;
-  } * maps;
-  uint32_t n_maps;
-  size_t maps_cap;
+  TABLE(struct file_map, maps);
 };
 void ort_values_release(const struct ort *o, struct ort_held *h);
 

@@ -22,13 +22,12 @@ ENDS |= {"execv", "execve", "execvp", "execl", "execlp", "process_end"}
 
 # Whose objects may, and why.
 ALLOWED = {
+    "children.c": ({"posix_spawn", "fork", "_exit"}, "starts weir-ort, which ends with who asked it, and copies of the process for whoever asks for one"),
     "edit.c": ({"stderr"}, "names the edit that broke its promise, before it aborts"),
-    "io_window.c": ({"signal", "sigaction"}, "a file that is cut under a map raises SIGBUS, which must be an error of that read"),
     "machine.c": ({"_exit"}, "process_end, which no other room may call"),
+    "maps.c": ({"signal", "sigaction"}, "a file that is cut under a map raises SIGBUS, which must be an error of that read"),
     "ort_serve.c": ({"stderr"}, "weir-ort's own failure, before there is anybody to answer"),
-    "runtime_process.c": ({"posix_spawn"}, "starts weir-ort"),
     "stops.c": ({"signal", "sigaction", "_exit"}, "requests to stop, which the command line watches for"),
-    "verify_wide.c": ({"fork", "_exit"}, "sites are looked at by processes of their own: inference belongs to one thread"),
 }
 
 

@@ -93,15 +93,60 @@ uint64_t variant_group_limit(const char *root) {
   return least;
 }
 
+// ---- sizes of processes ----
+
+struct status {
+  uint64_t peak, anonymous, data; // in bytes; 0: not known
+};
+
+static uint64_t row_of(const char *text, const char *row) {
+  const char *line = strstr(text, row);
+  return line ? strtoull(line + strlen(row), NULL, 10) * 1024 : 0;
+}
+
+static struct status status_of(const char *path) {
+  char text[16 << 10];
+  read_text(path, text, sizeof text);
+  return (struct status){row_of(text, "\nVmHWM:"), row_of(text, "\nRssAnon:"),
+                         row_of(text, "\nVmData:")};
+}
+
 // VmHWM: ru_maxrss would do, but survives exec: it may be that of the program that started us.
 uint64_t variant_peak_memory(void) {
-  char text[16 << 10];
-  read_text("/proc/self/status", text, sizeof text);
-  const char *line = strstr(text, "\nVmHWM:");
-  const uint64_t kilobytes = line ? strtoull(line + strlen("\nVmHWM:"), NULL, 10) : 0;
+  const uint64_t peak = status_of("/proc/self/status").peak;
   struct rusage usage;
-  if (kilobytes == 0) getrusage(RUSAGE_SELF, &usage);
-  return (kilobytes ? kilobytes : (uint64_t)usage.ru_maxrss) * 1024;
+  if (peak == 0) getrusage(RUSAGE_SELF, &usage);
+  return peak ? peak : (uint64_t)usage.ru_maxrss * 1024;
+}
+
+static struct status child_status(pid_t pid) {
+  char path[64];
+  snprintf(path, sizeof path, "/proc/%ld/status", (long)pid);
+  return status_of(path);
+}
+
+bool variant_child_sizes(pid_t pid, struct child_sizes *out) {
+  const struct status now = child_status(pid);
+  *out = (struct child_sizes){now.peak, now.anonymous};
+  return now.peak > 0 && now.anonymous > 0;
+}
+
+static void set_data_limit(pid_t pid, rlim_t bytes) {
+  struct rlimit limit;
+  if (prlimit(pid, RLIMIT_DATA, NULL, &limit) < 0) return;
+  limit.rlim_cur = bytes < limit.rlim_max ? bytes : limit.rlim_max;
+  prlimit(pid, RLIMIT_DATA, &limit, NULL);
+}
+
+// RLIMIT_DATA counts VmData: with mapped files that could be written to, as those of weights.
+void variant_child_limit(pid_t pid, uint64_t bytes) {
+  const struct status now = child_status(pid);
+  if (now.data > 0 && now.anonymous > 0)
+    set_data_limit(pid, now.data + (bytes > now.anonymous ? bytes - now.anonymous : 0));
+}
+
+void variant_child_unlimit(pid_t pid) {
+  set_data_limit(pid, RLIM_INFINITY);
 }
 
 // ---- the program, the terminal ----

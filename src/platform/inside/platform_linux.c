@@ -1,13 +1,22 @@
-// Linux. What an older kernel or a sandbox lacks fails as files.def says.
+// Linux. What an older kernel or a sandbox lacks fails as files.def says. weir-ort runs with every glibc from 2.17 on: what is newer is a
+// bare system call here.
 #include "platform/descriptor.h"
 #include "platform/inside/again.h"
 #include "platform/inside/variant.h"
 
+#include <elf.h>
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/fs.h>
 #include <linux/openat2.h>
+#include <malloc.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -38,7 +47,7 @@ int descriptor_write_flags(unsigned how) {
 int64_t variant_write(int fd, const void *bytes, size_t n, uint64_t off, unsigned how) {
   // The kernel only reads from it.
   const struct iovec piece = {.iov_base = (void *)(uintptr_t)bytes, .iov_len = n};
-  return pwritev2(fd, &piece, 1, (off_t)off, descriptor_write_flags(how));
+  return syscall(SYS_pwritev2, fd, &piece, 1, (long)off, 0L, descriptor_write_flags(how));
 }
 
 int variant_reserve(int fd, uint64_t off, uint64_t n) {
@@ -59,14 +68,14 @@ int variant_clone(int to, uint64_t to_off, int from, uint64_t off, uint64_t n) {
 
 int64_t variant_copy(int to, int from, size_t n) {
   ssize_t got;
-  AGAIN(got, copy_file_range(from, NULL, to, NULL, n, 0));
+  AGAIN(got, syscall(SYS_copy_file_range, from, NULL, to, NULL, n, 0));
   if (got < 0 && errno == ENOSYS) errno = EOPNOTSUPP;
   return got;
 }
 
 int variant_born(int in, const char *name, int64_t *ns) {
   struct statx at;
-  if (statx(in, name, AT_SYMLINK_NOFOLLOW, STATX_BTIME, &at)) return -1;
+  if (syscall(SYS_statx, in, name, AT_SYMLINK_NOFOLLOW, STATX_BTIME, &at)) return -1;
   if (!(at.stx_mask & STATX_BTIME)) {
     errno = EOPNOTSUPP;
     return -1;
@@ -115,4 +124,85 @@ static int64_t nanoseconds(struct timespec t) {
 void variant_times(const struct stat *at, struct entry_facts *out) {
   out->modified_ns = nanoseconds(at->st_mtim);
   out->changed_ns = nanoseconds(at->st_ctim);
+}
+
+// ---- maps.h ----
+
+#ifndef SYS_cachestat
+#define SYS_cachestat 451 // Linux 6.5
+#endif
+
+int variant_unreserved_flag(void) {
+  return MAP_NORESERVE;
+}
+
+// A bare system call: that is what a handler may do.
+bool variant_lay_zeros(uintptr_t at, size_t bytes) {
+  return syscall(SYS_mmap, at, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0L) ==
+         (long)at;
+}
+
+// cachestat(2), whose kernel header is newer than the oldest we build with. Unlike a read that must
+// not wait, the question starts no reading.
+uint64_t variant_cached_pages(int fd, uint64_t off, uint64_t n) {
+  const struct { uint64_t off, len; } range = {off, n};
+  struct {
+    uint64_t cached, dirty, writeback, evicted, recently_evicted;
+  } pages = {0};
+  return syscall(SYS_cachestat, fd, &range, &pages, 0) == 0 ? pages.cached : 0;
+}
+
+void variant_large_pages(void *at, size_t bytes) {
+  (void)madvise(at, bytes, MADV_HUGEPAGE);
+}
+
+// By itself glibc's heap raises this border whenever something large is freed, and then keeps as much as it likes.
+void variant_heap_apart_from(size_t bytes) {
+#ifdef M_MMAP_THRESHOLD
+  mallopt(M_MMAP_THRESHOLD, (int)bytes);
+#else
+  (void)bytes;
+#endif
+}
+
+// ---- children.h ----
+
+int variant_connection(int pair[2]) {
+  return socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair);
+}
+
+int variant_pipe(int ends[2]) {
+  return pipe2(ends, O_CLOEXEC);
+}
+
+void variant_close_from(int first) {
+#ifdef SYS_close_range
+  syscall(SYS_close_range, first, ~0u, 0u);
+#else
+  (void)first;
+#endif
+}
+
+short variant_hang_up_events(void) {
+  return POLLRDHUP;
+}
+
+void variant_end_with_parent(void) {
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+}
+
+// ---- libraries.h ----
+
+const char *variant_library_fault(const void *head, size_t n) {
+#if defined __x86_64__
+  enum { OUR_MACHINE = EM_X86_64 };
+#elif defined __aarch64__
+  enum { OUR_MACHINE = EM_AARCH64 };
+#endif
+  Elf64_Ehdr elf;
+  if (n < sizeof elf || memcmp(head, ELFMAG, SELFMAG) != 0) return "it is not an ELF file";
+  memcpy(&elf, head, sizeof elf);
+  if (elf.e_ident[EI_CLASS] != ELFCLASS64 || elf.e_machine != OUR_MACHINE)
+    return "it is for another kind of processor";
+  return elf.e_type != ET_DYN ? "it is not a shared library" : NULL;
 }

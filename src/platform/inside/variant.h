@@ -2,9 +2,10 @@
 #ifndef WEIR_PLATFORM_VARIANT_H
 #define WEIR_PLATFORM_VARIANT_H
 
-#include "platform/files.h"
+#include "platform/children.h"
 
 #include <sys/stat.h>
+#include <sys/types.h>
 
 // Contracts as in files.def; descriptors, and -1 with errno.
 int variant_make_nameless(int in, const char *name);
@@ -41,5 +42,35 @@ uint64_t variant_peak_memory(void);
 int variant_program(char *to);
 // As terminal_columns.
 uint32_t variant_columns(int fd);
+
+// ---- maps.h ----
+
+// MAP_NORESERVE where there is such, else 0.
+int variant_unreserved_flag(void);
+// Zeros, only to be read, in place of whole pages. It does what a signal handler may do.
+bool variant_lay_zeros(uintptr_t at, size_t bytes);
+// How many pages of a range of a file are in the system's cache; 0 where it does not say.
+uint64_t variant_cached_pages(int fd, uint64_t off, uint64_t n);
+void variant_large_pages(void *at, size_t bytes);
+void variant_heap_apart_from(size_t bytes);
+
+// ---- children.h ----
+
+// Both ends of a stream in both directions, and of a pipe from the second to the first; no program that is started has them.
+int variant_connection(int pair[2]);
+int variant_pipe(int ends[2]);
+bool variant_child_sizes(pid_t pid, struct child_sizes *out);
+void variant_child_limit(pid_t pid, uint64_t bytes);
+void variant_child_unlimit(pid_t pid);
+// Closes all descriptors from this one on; none where nobody knows which there are.
+void variant_close_from(int first);
+// What to ask poll for so that it tells when the other end of a socket is closed; 0 where it tells that unasked.
+short variant_hang_up_events(void);
+// From now on this process gets SIGTERM when its parent ends.
+void variant_end_with_parent(void);
+
+// ---- libraries.h ----
+
+const char *variant_library_fault(const void *head, size_t n);
 
 #endif

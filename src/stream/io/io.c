@@ -17,7 +17,7 @@
 // asked for a ring gets an error. But the kernel may still hold such a write and make it at any time until
 // the process ends, from the bytes that are then where the tile was. So those never change again:
 //
-//   in doubt ──written by sync──▶ freed: a fence takes the place of its pages (io_fence), and the
+//   in doubt ──written by sync──▶ freed: a fence takes the place of its pages (pages_fence), and the
 //                                 tile goes on with pages of its own in the region's other half
 //
 // Free tiles are taken lowest first. With an engine that finishes at once the same tile serves
@@ -36,8 +36,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 enum {
   DEFAULT_TILES = 8,
@@ -61,11 +59,9 @@ static uint64_t wake_bytes(const struct io_options *o, const struct sources *sou
 
 static int make_tiles(struct io *io, struct err *err) {
   io->slots = calloc(io->n_slots, sizeof *io->slots);
-  io->stride = (size_t)round_up(io->tile_bytes, (uint64_t)sysconf(_SC_PAGESIZE));
+  io->stride = pages_round(io->tile_bytes);
   io->region_bytes = io->n_slots * io->stride * (may_have_ring(io->mode) ? 2 : 1);
-  void *region = mmap(NULL, io->region_bytes, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  io->region = region == MAP_FAILED ? NULL : region;
+  io->region = pages_new(io->region_bytes);
   if (!io->slots || !io->region) {
     err_fill(err, ERR_NO_MEMORY, "no memory for %u tiles of %zu bytes", io->n_slots,
              io->tile_bytes);
@@ -81,9 +77,9 @@ static int make_tiles(struct io *io, struct err *err) {
 
 static void free_tiles(struct io *io) {
   if (io->region && io->ring_lost)
-    io_fence(io->region, io->region_bytes);
+    pages_fence(io->region, io->region_bytes);
   else if (io->region)
-    munmap(io->region, io->region_bytes);
+    pages_free(io->region, io->region_bytes);
   free(io->slots);
 }
 
@@ -101,7 +97,7 @@ int io_open(struct io **out, const struct io_options *options, struct sources *s
   io->window_bytes_max =
       options->window_bytes ? options->window_bytes : max_u64(region, (uint64_t)MIN_WINDOW_BYTES);
   io->wake.most = wake_bytes(options, sources);
-  if (io->engine->reads != IO_READS_WHOLE) io_window_guard();
+  if (io->engine->reads != IO_READS_WHOLE) maps_guard();
   if (make_tiles(io, err) < 0) goto fail;
   int r = io->engine->open(io->engine, io->n_slots, &io->self);
   if (r < 0 && options->mode == IO_RING_OR_SYNC) {
@@ -169,7 +165,7 @@ static void end_doubt(struct io *io, struct io_slot *slot) {
   if (slot->viewing) {
     (void)io_view_fence(io, &slot->view, &io->failure);
   } else {
-    io_fence(slot->tile.buf, io->stride);
+    pages_fence(slot->tile.buf, io->stride);
     slot->tile.buf += io->n_slots * io->stride;
   }
   slot->in_doubt = false;

@@ -83,8 +83,8 @@ struct io_view {
   uint64_t off;
   uint32_t file;
   enum { IO_VIEW_ENDED, IO_VIEW_MAPPED, IO_VIEW_COPIED, IO_VIEW_LENT } kind;
-  struct io_window window; // COPIED: map and map_bytes are memory of ours
-  bool unreadable;         // MAPPED: found out by the system on our behalf
+  struct file_map window; // COPIED: its pages are memory of ours
+  bool unreadable;        // MAPPED: found out by the system on our behalf
 };
 // n <= IO_VIEW_MAX. -1 (ERR_INPUT, ERR_IO) if the bytes cannot be had, and then there is no view to
 // end. Waits for written tiles to give back their windows while window_bytes would be passed; views

@@ -17,10 +17,7 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 
 enum { SPARE_BYTES_MAX = 4 << 20, GATHER_BYTES_MAX = 4 << 20, READ_TRIES_MAX = 1000 };
 
@@ -67,12 +64,6 @@ static int read_range(struct io *io, uint32_t file, uint64_t off, uint8_t *buf, 
   return result;
 }
 
-static void *memory(size_t bytes) {
-  void *at =
-      mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  return at == MAP_FAILED ? NULL : at;
-}
-
 static int no_memory(const struct io *io, uint32_t file, uint64_t bytes, struct err *err) {
   return err_set(err, ERR_NO_MEMORY, "'%s': no memory for %lu bytes of it", name_of(io, file).s,
                  bytes);
@@ -89,10 +80,10 @@ static int whole_of(struct io *io, uint32_t file, const uint8_t **at, struct err
   struct io_whole *w = &io->whole[file];
   if (!w->at) {
     size_t n = (size_t)sources_size(io->sources, file);
-    uint8_t *all = memory(n);
+    uint8_t *all = pages_new(n);
     if (!all) return no_memory(io, file, n, err);
     if (read_range(io, file, 0, all, n, err) < 0) {
-      munmap(all, n);
+      pages_free(all, n);
       return -1;
     }
     *w = (struct io_whole){.at = all, .n = n};
@@ -103,35 +94,35 @@ static int whole_of(struct io *io, uint32_t file, const uint8_t **at, struct err
 
 // Memory for a copied view: the spare one if it is large enough. First touch of fresh pages is slow
 // on small machines.
-static bool borrow(struct io *io, size_t n, struct io_window *w) {
+static bool borrow(struct io *io, size_t n, struct file_map *w) {
   if (io->spare && io->spare_bytes >= n) {
-    *w = (struct io_window){.map = io->spare, .map_bytes = io->spare_bytes};
+    *w = (struct file_map){.pages = io->spare, .pages_bytes = io->spare_bytes};
     io->spare = NULL;
     return true;
   }
   size_t bytes = (size_t)round_up(n, 1 << 16);
-  *w = (struct io_window){.map = memory(bytes), .map_bytes = bytes};
-  return w->map != NULL;
+  *w = (struct file_map){.pages = pages_new(bytes), .pages_bytes = bytes};
+  return w->pages != NULL;
 }
 
-static void give_back(struct io *io, const struct io_window *w) {
-  bool keep = w->map_bytes <= SPARE_BYTES_MAX && (!io->spare || w->map_bytes > io->spare_bytes);
+static void give_back(struct io *io, const struct file_map *w) {
+  bool keep = w->pages_bytes <= SPARE_BYTES_MAX && (!io->spare || w->pages_bytes > io->spare_bytes);
   if (!keep) {
-    munmap(w->map, w->map_bytes);
+    pages_free(w->pages, w->pages_bytes);
     return;
   }
-  if (io->spare) munmap(io->spare, io->spare_bytes);
-  io->spare = w->map;
-  io->spare_bytes = w->map_bytes;
+  if (io->spare) pages_free(io->spare, io->spare_bytes);
+  io->spare = w->pages;
+  io->spare_bytes = w->pages_bytes;
 }
 
 static int view_copy(struct io *io, struct io_view *v, struct err *err) {
   if (!borrow(io, v->n, &v->window)) return no_memory(io, v->file, v->n, err);
-  if (read_range(io, v->file, v->off, v->window.map, v->n, err) < 0) {
+  if (read_range(io, v->file, v->off, v->window.pages, v->n, err) < 0) {
     give_back(io, &v->window);
     return -1;
   }
-  v->at = v->window.map;
+  v->at = v->window.pages;
   v->kind = IO_VIEW_COPIED;
   return 0;
 }
@@ -179,8 +170,7 @@ void io_view_break(struct io_view *view) {
 
 // A mapped view was worth something if its pages could be read and the file still reaches that far.
 static int end_mapped(struct io *io, struct io_view *v, bool fence, struct err *err) {
-  const bool broken =
-      (fence ? io_window_fence(&v->window) : io_window_close(&v->window)) || v->unreadable;
+  const bool broken = (fence ? map_fence(&v->window) : map_close(&v->window)) || v->unreadable;
   io_wake_add(&io->wake, io->sources, v->file, v->off, v->n);
   struct file fd;
   struct entry_facts st;
@@ -203,7 +193,7 @@ static int end_view(struct io *io, struct io_view *view, bool fence, struct err 
   io->window_bytes -= v.n;
   if (v.kind == IO_VIEW_MAPPED) return end_mapped(io, &v, fence, err);
   if (v.kind == IO_VIEW_COPIED && fence)
-    io_fence(v.window.map, v.window.map_bytes);
+    pages_fence(v.window.pages, v.window.pages_bytes);
   else if (v.kind == IO_VIEW_COPIED)
     give_back(io, &v.window);
   return 0;
@@ -286,9 +276,9 @@ uint64_t io_source_bytes_read(const struct io *io) {
 }
 
 void io_views_close(struct io *io) {
-  if (io->spare) munmap(io->spare, io->spare_bytes);
+  if (io->spare) pages_free(io->spare, io->spare_bytes);
   for (uint32_t i = 0; i < io->n_whole; i++)
-    if (io->whole[i].at) munmap(io->whole[i].at, io->whole[i].n);
+    if (io->whole[i].at) pages_free(io->whole[i].at, io->whole[i].n);
   free(io->whole);
   io_wake_close(&io->wake);
 }

@@ -16,6 +16,7 @@
 
 #include "kernels/convert/kernels_convert.h"
 #include "kernels/kernels.h"
+#include "platform/maps.h"
 #include "stream/measure/inside/measure_parts.h"
 #include "stream/sys/threads.h"
 #include "tensor_stats/second_moments.h"
@@ -417,7 +418,7 @@ static int work(struct measure_worker *w, struct err *err) {
   d.diagonal = malloc((size_t)k * sizeof *d.diagonal);
   d.weight = malloc((size_t)panel * sizeof *d.weight);
   d.error = malloc((size_t)panel * sizeof *d.error);
-  d.scratch = aligned_alloc(64, KERNELS_PRODUCTS_SCRATCH);
+  d.scratch = lines_new(KERNELS_PRODUCTS_SCRATCH);
   int rc = -1;
   if (d.raw && d.packed && d.wide && d.tile && d.products && d.diagonal && d.weight && d.error &&
       d.scratch)
@@ -434,7 +435,7 @@ static int work(struct measure_worker *w, struct err *err) {
   free(d.diagonal);
   free(d.weight);
   free(d.error);
-  free(d.scratch);
+  lines_free(d.scratch);
   return rc;
 }
 

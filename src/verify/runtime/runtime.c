@@ -260,7 +260,7 @@ void runtime_keep_floats(struct runtime *r, bool on) {
 enum runtime_end runtime_load(struct runtime *r, const char *path, const char *data_folder,
                               struct runtime_model *out, struct err *err) {
   enum runtime_end end = close_model(r, err);
-  if (end == RUNTIME_DONE && r->process.pid == 0) end = start(r, err);
+  if (end == RUNTIME_DONE && !child_is_there(&r->process.child)) end = start(r, err);
   if (end != RUNTIME_DONE) return end;
   arena_reset(&r->lists);
   arena_reset(&r->scratch);

@@ -16,19 +16,13 @@
 // would run as us. Entries of PATH that are not absolute are passed over for the same reason.
 #include "verify/runtime/runtime_find.h"
 
-#include "base/again.h"
 #include "base/span.h"
+#include "platform/libraries.h"
 #include "platform/machine.h"
 
-#include <elf.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <glob.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/auxv.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 int runtime_find_hint(struct err *err) {
   return err_hint(err, "pip install onnxruntime (1.20 or newer), or name its library with "
@@ -37,47 +31,30 @@ int runtime_find_hint(struct err *err) {
 
 // ---- is it a library? ---------------------------------------------------------------------------
 
-#if defined __x86_64__
-enum { OUR_MACHINE = EM_X86_64 };
-#define OF_OUR_MACHINE "lib/x86_64-linux-gnu"
-#elif defined __aarch64__
-enum { OUR_MACHINE = EM_AARCH64 };
-#define OF_OUR_MACHINE "lib/aarch64-linux-gnu"
-#endif
-
 static int not_a_library(const char *path, const char *why, struct err *err) {
   err_set(err, ERR_RUNTIME, "'%s' is not a library of ONNX Runtime for this machine: %s",
           quote_path(path).s, why);
   return runtime_find_hint(err);
 }
 
-static int check_head(const char *path, int fd, struct err *err) {
-  Elf64_Ehdr head;
-  const ssize_t got = again_pread(fd, &head, sizeof head, 0);
-  if (got < (ssize_t)sizeof head || memcmp(head.e_ident, ELFMAG, SELFMAG) != 0)
-    return not_a_library(path, "it is not an ELF file", err);
-  if (head.e_ident[EI_CLASS] != ELFCLASS64 || head.e_machine != OUR_MACHINE)
-    return not_a_library(path, "it is for another kind of processor", err);
-  if (head.e_type != ET_DYN) return not_a_library(path, "it is not a shared library", err);
-  return 0;
-}
-
-// O_NONBLOCK: a pipe with nobody at its other end is an answer, not a wait.
+// FILE_NO_WAIT: a pipe with nobody at its other end is an answer, not a wait.
 static int check_library(const char *path, struct err *err) {
-  struct stat st;
-  const int fd = again_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0 || fstat(fd, &st) < 0) {
-    const int cause = errno;
-    if (fd >= 0) close(fd);
-    return not_a_library(path, err_errno_words(cause), err);
-  }
-  const int end = S_ISREG(st.st_mode) ? check_head(path, fd, err)
-                                      : not_a_library(path, "it is not a regular file", err);
-  close(fd);
-  return end;
+  struct entry_facts is;
+  struct file f = file_open(HERE, path, FILE_NO_WAIT);
+  const char *why = !file_is_open(f) || file_look(f, &is) ? err_errno_words(errno)
+                    : is.kind != ENTRY_FILE               ? "it is not a regular file"
+                                                          : library_fault(f);
+  file_close(&f);
+  return why ? not_a_library(path, why, err) : 0;
 }
 
 // ---- what Python has ------------------------------------------------------------------------------
+
+#if defined __x86_64__
+#define OF_OUR_MACHINE "lib/x86_64-linux-gnu"
+#elif defined __aarch64__
+#define OF_OUR_MACHINE "lib/aarch64-linux-gnu"
+#endif
 
 // Compares names as versions: runs of digits by their number.
 static int compare_versions(const char *a, const char *b) {
@@ -97,26 +74,59 @@ static int compare_versions(const char *a, const char *b) {
   return (*a != 0) - (*b != 0);
 }
 
+struct newest {
+  struct arena *a;
+  const char *below;  // of a Python's folder
+  const char *folder; // that is looked at
+  const char *best;   // NULL: none so far
+};
+
+static void look_into(struct newest *n, const char *folder,
+                      int (*each)(void *newest, const char *name)) {
+  const char *before = n->folder;
+  int ended;
+  struct folder in = folder_open(HERE, folder, 0);
+  n->folder = folder;
+  if (folder_is_open(in)) (void)folder_names(in, each, n, &ended);
+  folder_close(&in);
+  n->folder = before;
+}
+
+static int library_here(void *newest, const char *name) {
+  static const char start[] = "libonnxruntime.so.";
+  struct newest *n = newest;
+  const char *number = name + sizeof start - 1;
+  if (strncmp(name, start, sizeof start - 1) != 0 || *number < '0' || *number > '9') return 0;
+  if (!n->best || compare_versions(path_base(n->best), name) < 0)
+    n->best = arena_printf(n->a, "%s/%s", n->folder, name);
+  return 0;
+}
+
+static int python_here(void *newest, const char *name) {
+  struct newest *n = newest;
+  if (strncmp(name, "python3", strlen("python3")) == 0)
+    look_into(n, arena_printf(n->a, "%s/%s/%s", n->folder, name, n->below), library_here);
+  return 0;
+}
+
 // The newest library of that environment, or NULL.
 static const char *newest_in(const char *prefix, struct arena *a) {
-  static const char *const places[] = {"lib/python3*/site-packages/onnxruntime/capi",
-                                       "lib64/python3*/site-packages/onnxruntime/capi",
-                                       "lib/python3*/dist-packages/onnxruntime/capi",
-                                       "onnxruntime/capi",
-                                       "lib",
-                                       OF_OUR_MACHINE};
-  const char *best = NULL;
-  if (strpbrk(prefix, "*?[\\")) return NULL; // not a pattern of ours
+  static const struct {
+    const char *folder, *below; // below: that of each of its Pythons
+  } places[] = {{"lib", "site-packages/onnxruntime/capi"},
+                {"lib64", "site-packages/onnxruntime/capi"},
+                {"lib", "dist-packages/onnxruntime/capi"},
+                {"onnxruntime/capi", NULL},
+                {"lib", NULL},
+                {OF_OUR_MACHINE, NULL}};
+  struct newest n = {.a = a};
+  if (strpbrk(prefix, "*?[\\")) return NULL; // such folders have never been looked into
   for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-    glob_t found = {0};
-    const char *pattern = arena_printf(a, "%s/%s/libonnxruntime.so.[0-9]*", prefix, places[i]);
-    if (glob(pattern, GLOB_NOSORT, NULL, &found) == 0)
-      for (size_t k = 0; k < found.gl_pathc; k++)
-        if (!best || compare_versions(path_base(best), path_base(found.gl_pathv[k])) < 0)
-          best = arena_string(a, span_str(found.gl_pathv[k]));
-    globfree(&found);
+    n.below = places[i].below;
+    look_into(&n, arena_printf(a, "%s/%s", prefix, places[i].folder),
+              n.below ? python_here : library_here);
   }
-  return best;
+  return n.best;
 }
 
 // Calls try(ctx, folder) for the folders of PATH, in order, until it gives something.
@@ -134,8 +144,9 @@ static const char *in_path(const char *(*try)(const char *folder, struct arena *
 }
 
 static bool is_program(const char *path) {
-  struct stat st;
-  return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
+  struct entry_facts is;
+  return entry_look(HERE, path, 0, &is) == 0 && is.kind == ENTRY_FILE &&
+         entry_may(HERE, path, MAY_ENTER) == 0;
 }
 
 static const char *python_in(const char *folder, struct arena *a) {
@@ -148,22 +159,16 @@ static const char *above_its_folder(const char *program, struct arena *a) {
   return arena_folder(a, arena_folder(a, program));
 }
 
-// Our own path, links resolved, or NULL. Without /proc it is that by which we were started.
+// Our own path, links resolved, or NULL.
 static const char *ourselves(struct arena *a) {
-  char self[4096];
-  const ssize_t n = readlink("/proc/self/exe", self, sizeof self);
-  if (n > 0) return n == sizeof self ? NULL : arena_string(a, span_of(self, (size_t)n));
-  const unsigned long started = getauxval(AT_EXECFN);
-  char *real = started ? realpath((const char *)started, NULL) : NULL;
-  const char *found = real ? arena_string(a, span_str(real)) : NULL;
-  free(real);
-  return found;
+  char self[PATH_BYTES];
+  return process_program(self) == 0 ? arena_string(a, span_str(self)) : NULL;
 }
 
 // Virtual environments have the one, conda's the other.
 static bool is_environment(const char *prefix, struct arena *a) {
-  return access(arena_printf(a, "%s/pyvenv.cfg", prefix), F_OK) == 0 ||
-         access(arena_printf(a, "%s/conda-meta", prefix), F_OK) == 0;
+  return entry_may(HERE, arena_printf(a, "%s/pyvenv.cfg", prefix), MAY_EXIST) == 0 ||
+         entry_may(HERE, arena_printf(a, "%s/conda-meta", prefix), MAY_EXIST) == 0;
 }
 
 static const char *of_first_python(struct arena *a) {
@@ -172,9 +177,8 @@ static const char *of_first_python(struct arena *a) {
   const char *prefix = above_its_folder(python, a);
   const char *found = newest_in(prefix, a);
   if (!found && strcmp(prefix, "/usr") == 0) found = newest_in("/usr/local", a); // Debian's pip
-  char *real = found ? NULL : realpath(python, NULL);
-  if (real) found = newest_in(above_its_folder(arena_string(a, span_str(real)), a), a);
-  free(real);
+  char real[PATH_BYTES];
+  if (!found && path_real(python, real) == 0) found = newest_in(above_its_folder(real, a), a);
   return found;
 }
 
@@ -199,17 +203,17 @@ static const char *of_python(struct arena *a) {
 }
 
 static bool everybody_writes(const char *path) {
-  struct stat st;
-  return stat(path, &st) == 0 && (st.st_mode & S_IWOTH);
+  enum { BY_OTHERS = 0002 };
+  struct entry_facts is;
+  return entry_look(HERE, path, 0, &is) == 0 && (is.mode & BY_OTHERS);
 }
 
 // The file itself, the folder where it was found, and the one that a link leads to. (A folder's sticky bit keeps its files from
 // being replaced, but not new ones from being put there.)
 static int check_nobody_else_writes(const char *path, struct arena *a, struct err *err) {
-  char *real = realpath(path, NULL);
-  const char *leads_to = real ? arena_string(a, span_str(real)) : path;
+  char real[PATH_BYTES];
+  const char *leads_to = path_real(path, real) == 0 ? real : path;
   const char *const places[] = {leads_to, arena_folder(a, leads_to), arena_folder(a, path)};
-  free(real);
   for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
     if (!everybody_writes(places[i])) continue;
     err_set(err, ERR_RUNTIME,

@@ -4,15 +4,13 @@
 #define WEIR_RUNTIME_PROCESS_H
 
 #include "frames/frame.h"
+#include "platform/children.h"
 #include "verify/runtime/runtime.h"
-
-#include <sys/types.h>
 
 enum { RUNTIME_PROCESS_SAID = 512 };
 
 struct runtime_process {
-  pid_t pid;                       // 0: there is none
-  int socket, said;                // its stdin and stdout; its stderr
+  struct child child;
   char last[RUNTIME_PROCESS_SAID]; // what it said at last, on stderr
   size_t n_last;
   uint64_t peak; // resident memory of the processes so far, as far as it was looked at

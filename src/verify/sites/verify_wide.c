@@ -1,5 +1,5 @@
-// What a site needs (inference, drawn inputs, recipes) is found before and belongs to one thread at a time; a process that is
-// forked has all of it as it is, and what it changes is its own.
+// What a site needs (inference, drawn inputs, recipes) is found before and belongs to one thread at a time; a copy of the
+// process has all of it as it is, and what it changes is its own.
 //
 //   weir ──▶ weir-ort        sites 0, 2, 5 …      rows ─┐
 //     ├─ weir ──▶ weir-ort   sites 1, 4 …         file ─┤─▶ in order
@@ -9,17 +9,13 @@
 // by, the first one says. If that one ends, so do they.
 #include "verify/sites/verify_wide.h"
 
-#include "platform/descriptor.h"
+#include "platform/children.h"
 #include "platform/machine.h"
+#include "platform/maps.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 enum { JOBS_MOST = 64, TEXTS = 5 };
 
@@ -28,7 +24,7 @@ struct shared {
 };
 
 struct worker {
-  pid_t pid;
+  struct child_copy process;
   struct file file; // of its rows
 };
 
@@ -61,12 +57,11 @@ struct gathering {
 };
 
 uint64_t *verify_wide_counter(void) {
-  uint64_t *at = mmap(NULL, sizeof *at, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  return at == MAP_FAILED ? NULL : at;
+  return pages_new_shared(sizeof(uint64_t));
 }
 
 void verify_wide_counter_free(uint64_t *counter) {
-  if (counter) munmap(counter, sizeof *counter);
+  if (counter) pages_free(counter, sizeof *counter);
 }
 
 // ---- rows --------------------------------------------------------------------------------------
@@ -79,7 +74,7 @@ static void texts_of(struct verified_row *r, const char **texts[TEXTS]) {
   texts[4] = &r->fault;
 }
 
-static bool write_row(struct file to, uint32_t site, struct verified_row *row) {
+static bool write_row(struct file f, uint32_t site, struct verified_row *row) {
   struct record x = {.site = site,
                      .end = (uint32_t)row->end,
                      .loses = row->loses,
@@ -92,9 +87,9 @@ static bool write_row(struct file to, uint32_t site, struct verified_row *row) {
   texts_of(row, texts);
   for (int i = 0; i < TEXTS; i++)
     x.text[i] = *texts[i] ? (uint32_t)strlen(*texts[i]) + 1 : 0;
-  bool fine = file_write_all(to, &x, sizeof x) == 0;
+  bool fine = file_write_all(f, &x, sizeof x) == 0;
   for (int i = 0; i < TEXTS && fine; i++)
-    if (*texts[i]) fine = file_write_all(to, *texts[i], x.text[i]) == 0;
+    if (*texts[i]) fine = file_write_all(f, *texts[i], x.text[i]) == 0;
   return fine;
 }
 
@@ -164,22 +159,28 @@ static int own_scratch(struct verify *v, uint32_t k, struct err *err) {
   return 0;
 }
 
-// In the new process, which does not come back.
-static void be_worker(struct gathering *g, uint32_t k, pid_t parent, struct file file) {
+struct copy {
+  struct gathering *g;
+  uint32_t k;
+  struct file file;
+};
+
+// In the new process.
+static int be_worker(void *ctx) {
+  const struct copy *c = ctx;
+  struct gathering *g = c->g;
   struct verify *v = g->w->v;
   struct ending end = {.mark = {.site = UINT32_MAX}};
   struct err err = {0};
-  prctl(PR_SET_PDEATHSIG, SIGTERM);
-  if (getppid() != parent) _exit(1);
   v->found.n_rows = 0;
   v->found.n_passed = v->found.n_failed = v->found.n_not = v->found.n_unjudged = v->found.n_left =
       0;
   v->runtime = NULL;
   g->w->alone(g->w->ctx);
-  end.rc = own_scratch(v, k, &err);
+  end.rc = own_scratch(v, c->k, &err);
   const bool made = end.rc == 0;
   if (made) end.rc = runtime_open(&v->runtime, &v->options.runtime, &err);
-  if (end.rc == 0) end.rc = work(g, file, &err);
+  if (end.rc == 0) end.rc = work(g, c->file, &err);
   if (end.rc) __atomic_store_n(&g->shared->over, 1, __ATOMIC_RELAXED);
   end.err = err;
   end.n_left = v->found.n_left;
@@ -187,62 +188,60 @@ static void be_worker(struct gathering *g, uint32_t k, pid_t parent, struct file
   end.peak_memory[1] = v->runtime ? runtime_peak_memory(v->runtime) : 0;
   if (v->runtime) runtime_close(v->runtime);
   if (made) (void)folder_remove(HERE, v->scratch);
-  _exit(file_write_all(file, &end, sizeof end) ? 1 : 0);
+  return file_write_all(c->file, &end, sizeof end) ? 1 : 0;
 }
 
 // As many as the system gives.
 static void start(struct gathering *g) {
-  const struct verify *v = g->w->v;
-  const pid_t parent = getpid();
-  fflush(NULL);
+  const struct folder scratch = g->w->v->scratch_at;
   for (uint32_t k = 1; k < g->w->jobs && k < JOBS_MOST; k++) {
-    struct file file = file_open_to_write(v->scratch_at, "rows", FILE_NEW | FILE_READ, 0600);
-    if (!file_is_open(file)) return;
-    (void)file_remove(v->scratch_at, "rows");
-    const pid_t pid = fork();
-    if (pid == 0) be_worker(g, k, parent, file);
-    if (pid < 0) {
-      file_close(&file);
+    struct copy c = {g, k, file_open_to_write(scratch, "rows", FILE_NEW | FILE_READ, 0600)};
+    struct child_copy process;
+    if (!file_is_open(c.file)) return;
+    (void)file_remove(scratch, "rows");
+    if (child_copy(&process, be_worker, &c)) {
+      file_close(&c.file);
       return;
     }
-    g->workers[g->n_workers++] = (struct worker){pid, file};
+    g->workers[g->n_workers++] = (struct worker){process, c.file};
   }
 }
 
-static int remove_file(void *ctx, const char *name) {
-  (void)file_remove(*(const struct folder *)ctx, name);
+static int remove_file(void *in, const char *name) {
+  (void)file_remove(*(const struct folder *)in, name);
   return 0;
 }
 
 // The folder of a worker that could not do it itself; it has nothing but plain files.
 static void remove_scratch(const struct verify *v, uint32_t k) {
+  const struct folder all = v->scratch_at;
   char name[16];
-  snprintf(name, sizeof name, "w%u", k);
   int ended;
-  struct folder own = folder_open(v->scratch_at, name, FILE_NO_LINK);
+  snprintf(name, sizeof name, "w%u", k);
+  struct folder own = folder_open(all, name, FILE_NO_LINK);
   if (folder_is_open(own)) (void)folder_names(own, remove_file, &own, &ended);
   folder_close(&own);
-  (void)folder_remove(v->scratch_at, name);
+  (void)folder_remove(all, name);
 }
 
 static int end_worker(struct gathering *g, struct worker *x, struct err *err) {
   struct verified *f = &g->w->v->found;
   struct ending end = {.rc = 0};
+  struct child_end how;
   struct entry_facts is;
-  int status;
-  while (waitpid(x->pid, &status, 0) < 0 && errno == EINTR)
-    ;
-  const size_t n = file_look(x->file, &is) == 0 ? (size_t)is.size : 0;
-  void *at =
-      n > 0 ? mmap(NULL, n, PROT_READ, MAP_PRIVATE, file_descriptor(x->file), 0) : MAP_FAILED;
-  const bool whole = at != MAP_FAILED && take_rows(g, span_of(at, n), &end);
-  if (at != MAP_FAILED) munmap(at, n);
+  struct file_map rows;
+  bool whole = false;
+  child_copy_reap(&x->process, &how);
+  if (file_look(x->file, &is) == 0 && is.size > 0 &&
+      map_open(&rows, x->file, 0, (size_t)is.size) == 0) {
+    whole = take_rows(g, span_of(rows.at, (size_t)is.size), &end);
+    map_close(&rows);
+  }
   file_close(&x->file);
   remove_scratch(g->w->v, (uint32_t)(x - g->workers) + 1);
-  if (!whole || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
+  if (!whole || how.signal || how.code != 0)
     return err_set(err, ERR_FAIL, "a process that verified sites ended before it was done (%s %d)",
-                   WIFSIGNALED(status) ? "signal" : "exit code",
-                   WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+                   how.signal ? "signal" : "exit code", how.signal ? how.signal : how.code);
   f->n_left += end.n_left;
   f->peak_memory[0] += end.peak_memory[0];
   f->peak_memory[1] += end.peak_memory[1];
@@ -259,21 +258,19 @@ static int by_site(const void *pa, const void *pb) {
 int verify_wide_run(const struct verify_wide *w, struct err *err) {
   struct gathering g = {.w = w};
   struct verified *f = &w->v->found;
-  g.shared =
-      mmap(NULL, sizeof *g.shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (g.shared == MAP_FAILED)
-    return err_set(err, ERR_NO_MEMORY, "not enough memory to verify sites");
+  g.shared = pages_new_shared(sizeof *g.shared);
+  if (!g.shared) return err_set(err, ERR_NO_MEMORY, "not enough memory to verify sites");
   start(&g);
   int rc = work(&g, NO_FILE, err);
   if (rc) __atomic_store_n(&g.shared->over, 1, __ATOMIC_RELAXED);
   for (uint32_t i = 0; i < g.n_workers && rc; i++)
-    kill(g.workers[i].pid, SIGTERM);
+    child_copy_stop(&g.workers[i].process);
   for (uint32_t i = 0; i < g.n_workers; i++)
     rc |= end_worker(&g, &g.workers[i], err);
   if (g.n_rows) qsort(g.rows, g.n_rows, sizeof *g.rows, by_site);
   for (uint32_t i = 0; i < g.n_rows; i++)
     *TABLE_PUSH(f, rows) = g.rows[i].row;
   TABLE_FREE(&g, rows);
-  munmap(g.shared, sizeof *g.shared);
+  pages_free(g.shared, sizeof *g.shared);
   return rc ? -1 : 0;
 }

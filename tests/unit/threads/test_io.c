@@ -396,7 +396,7 @@ static void faults_elsewhere_go_to_the_previous_handler(void **state) {
   if (child == 0) {
     struct sigaction action = {.sa_sigaction = previous_handler, .sa_flags = SA_SIGINFO};
     sigaction(SIGBUS, &action, NULL);
-    io_window_guard();
+    maps_guard();
     fault_outside_of_windows(fx);
     _exit(1);
   }
@@ -408,7 +408,7 @@ static void faults_elsewhere_go_to_the_previous_handler(void **state) {
     signal(SIGBUS, SIG_DFL); // a sanitizer's handler would report and exit
     struct rlimit no_core = {0};
     setrlimit(RLIMIT_CORE, &no_core);
-    io_window_guard();
+    maps_guard();
     fault_outside_of_windows(fx);
     _exit(1);
   }
@@ -418,7 +418,7 @@ static void faults_elsewhere_go_to_the_previous_handler(void **state) {
 
 static void more_views_than_windows(void **state) {
   struct fixture *fx = *state;
-  enum { N = IO_WINDOWS_MAX + 50 };
+  enum { N = MAPS_GUARDED_MAX + 50 };
   struct io_view *v = calloc(N, sizeof *v);
   struct io *io = open_queue(fx, IO_NULL, 1, 4096);
   struct err err = {0};

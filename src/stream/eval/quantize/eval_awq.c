@@ -18,6 +18,7 @@
 #include "stream/eval/quantize/eval_quantize.h"
 #include "stream/eval/quantize/inside/eval_whole.h"
 
+#include "platform/maps.h"
 #include "tensor_stats/second_moments.h"
 
 #include <errno.h>
@@ -268,7 +269,7 @@ static int find(void *ctx, struct err *err) {
   f->scales = malloc(f->wide * sizeof *f->scales);
   f->zeros = malloc(f->wide);
   f->some = malloc((size_t)row_bytes(f));
-  f->scratch = aligned_alloc(64, KERNELS_PRODUCTS_SCRATCH);
+  f->scratch = lines_new(KERNELS_PRODUCTS_SCRATCH);
   int failed = -1;
   if (f->ways && f->tile && f->errors && f->products && f->panel && f->group && f->scales &&
       f->zeros && f->some && f->scratch)
@@ -286,7 +287,7 @@ static int find(void *ctx, struct err *err) {
   free(f->scales);
   free(f->zeros);
   free(f->some);
-  free(f->scratch);
+  lines_free(f->scratch);
   return failed;
 }
 

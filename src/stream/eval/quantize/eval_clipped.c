@@ -15,6 +15,7 @@
 // a tile of rows is found when its turn comes, and follows each block of it.
 #include "stream/eval/quantize/inside/eval_whole.h"
 
+#include "platform/maps.h"
 #include "tensor_stats/second_moments.h"
 
 #include <errno.h>
@@ -304,10 +305,10 @@ int eval_clipped_fill(struct eval_whole *of, double *doubles, struct err *err) {
   w.all = w.sums + of->n * of->side;
   w.tile = malloc(of->side * of->side * sizeof *w.tile);
   w.rows = malloc((size_t)of->z->k * sizeof *w.rows);
-  w.scratch = aligned_alloc(64, KERNELS_PRODUCTS_SCRATCH);
+  w.scratch = lines_new(KERNELS_PRODUCTS_SCRATCH);
   const int failed = quantize(&w, err);
   free(w.tile);
   free(w.rows);
-  free(w.scratch);
+  lines_free(w.scratch);
   return failed;
 }

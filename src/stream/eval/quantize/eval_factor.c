@@ -17,6 +17,7 @@
 // tiles are held in memory for as long as a box is filled, or, if these are many, it is refused.
 #include "stream/eval/quantize/inside/eval_whole.h"
 
+#include "platform/maps.h"
 #include "tensor_stats/second_moments.h"
 
 #include <errno.h>
@@ -52,7 +53,7 @@ int eval_factor_open(struct eval_factor *f, const struct eval_quantize *z, struc
       (struct eval_cache_key){.kind = EVAL_CACHE_FACTOR, .of = z->by.gram, .units = unit_of(n, 0)};
   f->key.bytes[EVAL_CACHE_FIRST] = (uint32_t)(tile_elements(f) * sizeof *f->tile);
   f->tile = calloc((size_t)tile_elements(f), sizeof *f->tile);
-  f->scratch = aligned_alloc(64, KERNELS_PRODUCTS_SCRATCH);
+  f->scratch = lines_new(KERNELS_PRODUCTS_SCRATCH);
   if (f->tile && f->scratch) return 0;
   eval_factor_close(f);
   return no_memory(err);
@@ -60,7 +61,7 @@ int eval_factor_open(struct eval_factor *f, const struct eval_quantize *z, struc
 
 void eval_factor_close(struct eval_factor *f) {
   free(f->tile);
-  free(f->scratch);
+  lines_free(f->scratch);
   free(f->all);
   *f = (struct eval_factor){0};
 }
