@@ -176,6 +176,47 @@ bool span_has_nul(struct span s) {
   return word_has_nul(w);
 }
 
+// The two bytes that end at `at`, as one of 256.
+static uint8_t pair_at(const uint8_t *at) {
+  return (uint8_t)(at[-1] << 3 ^ at[0]);
+}
+
+// Horspool's search by pairs of bytes: the word moves on until the text's pair at its end meets the last such pair in the word. Where
+// there is none, which is so nearly everywhere, it moves by a number that does not depend on what was read.
+const uint8_t *span_find(struct span text, struct span what) {
+  uint8_t moves[256];
+  if (what.n > text.n) return NULL;
+  if (what.n == 0) return text.at;
+  if (what.n == 1) return memchr(text.at, what.at[0], text.n);
+  const size_t last = what.n - 1, furthest = last < UINT8_MAX ? last : UINT8_MAX;
+  memset(moves, (int)furthest, sizeof moves);
+  for (size_t i = last - furthest + 1; i < last; i++)
+    moves[pair_at(what.at + i)] = (uint8_t)(last - i);
+  const size_t after_end = moves[pair_at(what.at + last)];
+  moves[pair_at(what.at + last)] = 0;
+  for (size_t i = last, move; i < text.n; i += move) {
+    move = moves[pair_at(text.at + i)];
+    while (move == furthest && i + furthest < text.n)
+      move = moves[pair_at(text.at + (i += furthest))];
+    if (move > 0) continue;
+    if (memcmp(text.at + i - last, what.at, what.n) == 0) return text.at + i - last;
+    move = after_end;
+  }
+  return NULL;
+}
+
+struct span span_behind(struct span text, char c) {
+  size_t at = text.n;
+  while (at > 0 && text.at[at - 1] != (uint8_t)c)
+    at--;
+  return at > 0 ? span_of(text.at + at, text.n - at) : text;
+}
+
+void span_wipe(struct span secret) {
+  static void *(*const volatile set)(void *, int, size_t) = memset;
+  if (secret.n > 0) set((void *)(uintptr_t)secret.at, 0, secret.n);
+}
+
 bool span_decimal(struct span text, uint64_t *n) {
   *n = 0;
   for (size_t i = 0; i < text.n; i++) {

@@ -80,6 +80,13 @@ static inline const char *path_base(const char *path) {
   return slash ? slash + 1 : path;
 }
 
+// Where `what` begins in a text for the first time; NULL: nowhere.
+const uint8_t *span_find(struct span text, struct span what);
+// The part behind the last c, or all of it.
+struct span span_behind(struct span text, char c);
+// Zeros over a secret, which no compiler leaves out.
+void span_wipe(struct span secret);
+
 // Product of dims in *out. False if a dim is negative or the product passes 2^63 - 1.
 bool dims_product(const int64_t *dims, uint32_t rank, uint64_t *out);
 

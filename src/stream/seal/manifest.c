@@ -215,16 +215,14 @@ static int check_form(const struct reading *r, const struct json_value *doc) {
 
 // The last ':'-separated field of *text, which loses it.
 static bool take_last_number(struct span *text, uint64_t *out) {
-  const uint8_t *colon = memrchr(text->at, ':', text->n);
-  if (!colon) return false;
-  const size_t before = (size_t)(colon - text->at), n = text->n - before - 1;
-  if (n == 0 || n > 19) return false;
+  const struct span last = span_behind(*text, ':');
+  if (last.n == text->n || last.n == 0 || last.n > 19) return false;
   *out = 0;
-  for (const uint8_t *at = colon + 1; at <= colon + n; at++) {
-    if (*at < '0' || *at > '9') return false;
-    *out = *out * 10 + (uint64_t)(*at - '0');
+  for (size_t i = 0; i < last.n; i++) {
+    if (last.at[i] < '0' || last.at[i] > '9') return false;
+    *out = *out * 10 + (uint64_t)(last.at[i] - '0');
   }
-  text->n = before;
+  text->n -= last.n + 1;
   return true;
 }
 

@@ -3,6 +3,8 @@
 // several are valid, are told, but make no model different.
 #include "render/models/render_diff.h"
 
+#include "base/sort.h"
+
 #include <math.h>
 #include <stdlib.h>
 
@@ -383,7 +385,7 @@ static enum render_diff_kind kind_of_tensor(const struct matched_tensor *row) {
 }
 
 // Those that lost most come first; of the others the order of the model stays.
-static int worse_first(const void *pa, const void *pb, void *ctx) {
+static int worse_first(const void *pa, const void *pb, const void *ctx) {
   const struct diffing *x = ctx;
   const uint32_t i = *(const uint32_t *)pa, k = *(const uint32_t *)pb;
   const struct matched_tensor *a = &x->rows[i], *b = &x->rows[k];
@@ -401,6 +403,6 @@ const uint32_t *render_diff_tensors_of(struct diffing *x, enum render_diff_kind 
   *n = 0;
   for (uint32_t i = 0; i < x->n_rows; i++)
     if (kind_of_tensor(&x->rows[i]) == kind) rows[(*n)++] = i;
-  if (render_diff_has_figures(kind) && by_loss) qsort_r(rows, *n, sizeof *rows, worse_first, x);
+  if (render_diff_has_figures(kind) && by_loss) sort_with(rows, *n, sizeof *rows, worse_first, x);
   return rows;
 }
