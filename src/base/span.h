@@ -121,6 +121,14 @@ bool span_decimal(struct span text, uint64_t *n);
 enum { SPAN_DIGITS = 24 };
 struct span span_digits(uint64_t n, bool minus, char room[SPAN_DIGITS]);
 
+// The same as a text: "%s" with decimal(n).s, or integer(n).s of a number that may be negative. Which letters of printf are those of
+// a uint64_t depends on the system, and PRIu64 in the middle of a sentence hides the sentence.
+struct decimal {
+  char s[SPAN_DIGITS];
+};
+struct decimal decimal(uint64_t n);
+struct decimal integer(int64_t n);
+
 // What a noun has behind it that stands for n of its kind: "" or "s".
 static inline const char *plural(uint64_t n) {
   return n == 1 ? "" : "s";

@@ -23,7 +23,7 @@ void ranges_in_fill(const struct ranges_in *in, struct err *err, const char *fmt
   va_start(args, fmt);
   vsnprintf(text, sizeof text, fmt, args);
   va_end(args);
-  err_fill(err, ERR_MODEL, "%s:%llu: %s", in->path, (unsigned long long)in->line, text);
+  err_fill(err, ERR_MODEL, "%s:%s: %s", in->path, decimal(in->line).s, text);
 }
 
 static int read_failed(const struct ranges_in *in, struct err *err) {
@@ -185,8 +185,8 @@ static int read_file(FILE *f, struct span text, struct ranges *r, const char *pa
 }
 
 static int companion_is_another(const char *path, uint64_t is, uint64_t wanted, struct err *err) {
-  err_fill(err, ERR_INPUT, "'%s' has %llu bytes, but the file of ranges next to it records %llu",
-           quote_path(path).s, (unsigned long long)is, (unsigned long long)wanted);
+  err_fill(err, ERR_INPUT, "'%s' has %s bytes, but the file of ranges next to it records %s",
+           quote_path(path).s, decimal(is).s, decimal(wanted).s);
   return err_hint(err, "the two files were not written together: copy both again, or run 'weir "
                        "calibrate' again");
 }

@@ -44,8 +44,8 @@ static void tell(struct run_report *r) {
   const struct run_step *step = &r->passes->steps[r->passes->n_steps - 1];
   render_passes.tell(r);
   if (r->asked.shown->plain)
-    r->told.line = arena_printf(&r->arena, "converted=%lu skipped=%lu output=%s", step->converted,
-                                step->skipped, r->out.path);
+    r->told.line = arena_printf(&r->arena, "converted=%s skipped=%s output=%s",
+                                decimal(step->converted).s, decimal(step->skipped).s, r->out.path);
 }
 
 int cmd_conv2matmul(const struct cli_args *args, struct err *err) {

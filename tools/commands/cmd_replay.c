@@ -9,8 +9,8 @@
 #include "request/cli_request.h"
 
 static void tell(struct run_report *r) {
-  r->told.did =
-      arena_printf(&r->arena, "%lu edit%s replayed", r->work.edits, plural(r->work.edits));
+  r->told.did = arena_printf(&r->arena, "%s edit%s replayed", decimal(r->work.edits).s,
+                             plural(r->work.edits));
 }
 
 static const struct run_forms forms = {.tell = tell};

@@ -134,8 +134,8 @@ static int check_size(const char *expression, const char *option, struct err *er
   const uint64_t size = written_out(expression);
   if (size <= REGEX_WRITTEN_OUT_MAX) return 0;
   err_set(err, ERR_USAGE,
-          "%s 're:%s': %llu characters with all repetitions written out; the limit is %d", option,
-          quote_str(expression).s, (unsigned long long)size, REGEX_WRITTEN_OUT_MAX);
+          "%s 're:%s': %s characters with all repetitions written out; the limit is %d", option,
+          quote_str(expression).s, decimal(size).s, REGEX_WRITTEN_OUT_MAX);
   return err_hint(err, "use * for repetitions without a limit");
 }
 

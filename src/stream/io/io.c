@@ -198,8 +198,8 @@ static void finish_write(struct io *io, struct io_slot *slot) {
     return;
   }
   int cause = op.result == 0 ? EIO : (int)-op.result;
-  err_fill_errno(&io->failure, cause, ERR_IO, "writing %zu bytes at offset %lu failed", op.left,
-                 op.off);
+  err_fill_errno(&io->failure, cause, ERR_IO, "writing %zu bytes at offset %s failed", op.left,
+                 decimal(op.off).s);
 }
 
 // An engine of sync in place of the lost one. False: there is no memory for one.

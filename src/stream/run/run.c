@@ -300,9 +300,9 @@ static int refuse_overflows(const struct run *r, struct arena *a, struct err *er
     else
       reason = REASON_RANGE_SCALES;
     if (bad++ >= NAMED) continue;
-    len += (size_t)snprintf(named + len, sizeof named - len, "%s'%.80s' (%lu)", bad > 1 ? ", " : "",
+    len += (size_t)snprintf(named + len, sizeof named - len, "%s'%.80s' (%s)", bad > 1 ? ", " : "",
                             quote_str(plan_segment_weight(r->p, list[i].segment)).s,
-                            list[i].figures.overflows);
+                            decimal(list[i].figures.overflows).s);
   }
   if (bad == 0) return 0;
   if (bad > NAMED) snprintf(named + len, sizeof named - len, " and %u more", bad - NAMED);

@@ -76,8 +76,8 @@ static void shard_done(void *ctx, uint32_t i, const uint8_t *sha256, int why) {
   if (!a->rows[i].differs || a->present[s->file] == UINT64_MAX)
     return; // the latter is told already
   if (why == ENODATA)
-    snprintf(what, sizeof what, "file is too short: %lu of %lu bytes", a->present[s->file],
-             a->m->sizes[s->file]);
+    snprintf(what, sizeof what, "file is too short: %s of %s bytes", decimal(a->present[s->file]).s,
+             decimal(a->m->sizes[s->file]).s);
   else if (why != 0)
     snprintf(what, sizeof what, "cannot be read: %s", err_errno_words(why));
   tell(a,
@@ -133,8 +133,8 @@ static int look_at_file(struct audit *a, uint32_t file, struct err *err) {
     if (a->present[file] <= expected) return 0;
     d.off = expected;
     d.len = a->present[file] - expected;
-    snprintf(what, sizeof what, "file is too long: %lu instead of %lu bytes", a->present[file],
-             expected);
+    snprintf(what, sizeof what, "file is too long: %s instead of %s bytes",
+             decimal(a->present[file]).s, decimal(expected).s);
     tell(a, &d, 1);
   }
   return 0;

@@ -137,14 +137,14 @@ static int read_numbered(struct array_files *x, const char *folder, const struct
     most = max_u64(most, n);
   }
   if (count > ARRAYS_MOST)
-    return err_set(err, ERR_MODEL, "'%s' has %llu files %s*.pb; at most %d are read",
-                   quote_path(folder).s, (unsigned long long)count, before, ARRAYS_MOST);
+    return err_set(err, ERR_MODEL, "'%s' has %s files %s*.pb; at most %d are read",
+                   quote_path(folder).s, decimal(count).s, before, ARRAYS_MOST);
   *out = (struct arrays){.list = arena_zalloc(x->a, (count + 1) * sizeof *out->list)};
   for (; out->n < count; out->n++) {
     const char *path = arena_printf(x->a, "%s/%s%u.pb", folder, before, out->n);
     if (!path_exists(path))
-      return err_set(err, ERR_INPUT, "'%s' has %s%llu.pb, but no %s%u.pb", quote_path(folder).s,
-                     before, (unsigned long long)most, before, out->n);
+      return err_set(err, ERR_INPUT, "'%s' has %s%s.pb, but no %s%u.pb", quote_path(folder).s,
+                     before, decimal(most).s, before, out->n);
     if (read_message(x, path, &out->list[out->n], err) != 0) return -1;
   }
   return 0;

@@ -129,7 +129,7 @@ static bool sizes_of(pid_t pid, struct sizes *out) {
   char path[64], line[256];
   unsigned long long kib;
   uint32_t found = 0;
-  snprintf(path, sizeof path, "/proc/%ld/status", (long)pid);
+  snprintf(path, sizeof path, "/proc/%s/status", integer(pid).s);
   FILE *f = again_fopen(path, "re");
   while (f && again_fgets(line, sizeof line, f))
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)

@@ -118,7 +118,7 @@ static void put_file(struct html_out *o, const struct run_ranges *f, uint32_t k)
   const struct rows rows = {r, arena_zalloc(&a, 2 * sizeof *rows.charts)};
   html_put(o, "<p><code>%s</code>", path_base(f->path));
   if (r->method != RANGES_ANY) html_put(o, ", method %s", ranges_method_name(r->method));
-  if (r->samples) html_put(o, ", %lu sample%s", r->samples, plural(r->samples));
+  if (r->samples) html_put(o, ", %s sample%s", decimal(r->samples).s, plural(r->samples));
   html_raw(o, "</p>\n");
   put_curve(o, r, &a);
   const struct html_table table = {.id = ids[k],

@@ -80,7 +80,7 @@ static const char *small_elements(struct diffing *x, uint32_t side, uint32_t ten
     const char *word = NULL;
     if (t->dtype == DTYPE_INT64 && (i + 1) * sizeof wide <= s.n) {
       memcpy(&wide, s.at + i * sizeof wide, sizeof wide);
-      word = arena_printf(&x->arena, "%lld", (long long)wide);
+      word = arena_printf(&x->arena, "%s", integer(wide).s);
     } else if (t->dtype == DTYPE_FLOAT && (i + 1) * sizeof single <= s.n) {
       memcpy(&single, s.at + i * sizeof single, sizeof single);
       word = arena_printf(&x->arena, "%.9g", (double)single);
@@ -102,7 +102,7 @@ static const char *list_of(struct diffing *x, const struct model *m, const struc
   for (uint32_t i = 0; i < a->count && i < LIST_SHOWN; i++)
     list = join(
         x, list,
-        a->type == ATTR_INTS ? arena_printf(&x->arena, "%lld", (long long)m->longs[a->first + i])
+        a->type == ATTR_INTS     ? arena_printf(&x->arena, "%s", integer(m->longs[a->first + i]).s)
         : a->type == ATTR_FLOATS ? arena_printf(&x->arena, "%.9g", (double)m->floats[a->first + i])
                                  : quote(model_name(m, m->strings[a->first + i])).s);
   return arena_printf(&x->arena, "[%s%s]", list, a->count > LIST_SHOWN ? ",…" : "");
@@ -115,7 +115,7 @@ const char *render_diff_attr(struct diffing *x, uint32_t side, uint32_t attr) {
     return arena_printf(&x->arena, "the function's %s", quote(model_name(m, a->ref_name)).s);
   if (model_attr_is_constant(m, a)) return "a constant";
   switch ((enum attr_type)a->type) {
-  case ATTR_INT: return arena_printf(&x->arena, "%lld", (long long)a->u.i);
+  case ATTR_INT: return arena_printf(&x->arena, "%s", integer(a->u.i).s);
   case ATTR_FLOAT: return arena_printf(&x->arena, "%.9g", (double)a->u.f);
   case ATTR_STRING:
     return a->u.s == NO_ID ? "a long string"
@@ -134,7 +134,7 @@ const char *render_diff_attr(struct diffing *x, uint32_t side, uint32_t attr) {
 }
 
 const char *render_diff_counted(struct diffing *x, uint64_t n, const char *what) {
-  return arena_printf(&x->arena, "%lu %s%s", n, what, plural(n));
+  return arena_printf(&x->arena, "%s %s%s", decimal(n).s, what, plural(n));
 }
 
 const char *render_diff_cut(struct diffing *x, const char *value) {

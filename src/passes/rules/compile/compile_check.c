@@ -114,7 +114,8 @@ static const char *show(struct compile *c, uint32_t tree, uint32_t depth) {
   case TREE_SPLAT:
   case TREE_WORD: return text;
   case TREE_TEXT: return arena_printf(a, "\"%s\"", text);
-  case TREE_NUM: return t->real ? arena_printf(a, "%g", t->d) : arena_printf(a, "%ld", t->i);
+  case TREE_NUM:
+    return t->real ? arena_printf(a, "%g", t->d) : arena_printf(a, "%s", integer(t->i).s);
   case TREE_FIELD: return arena_printf(a, "%s.%s", text, compile_text_of(c, t->other));
   case TREE_CMP:
     return arena_printf(a, "%s %s %s", show(c, t->first, depth + 1), compile_comparisons[t->how],

@@ -89,9 +89,8 @@ static int check_overflow(const uint8_t *out, const uint8_t *in, size_t n, enum 
       continue;
     const double x = element_of(from, in + i * wide);
     if (!isfinite(x)) continue;
-    err_fill(err, ERR_FAIL,
-             "element %llu is %g, which %s cannot represent: it would become infinite",
-             (unsigned long long)(first + i), x, dtype_name(to));
+    err_fill(err, ERR_FAIL, "element %s is %g, which %s cannot represent: it would become infinite",
+             decimal(first + i).s, x, dtype_name(to));
     return to == DTYPE_FLOAT16 ? err_because(err, REASON_OVERFLOW_HALF)
                                : err_because(err, REASON_OVERFLOW);
   }
@@ -109,9 +108,8 @@ static int refuse_open(const struct kernels_cast *c, const uint8_t *in, uint64_t
   while (i + 1 < n && kernels_convert(one, in + i * width, 1, c) == 0)
     i++;
   kernels_convert(&x, in + i * width, 1, &widen);
-  err_fill(err, ERR_FAIL, "element %llu is %g: ONNX does not define its Cast from %s to %s",
-           (unsigned long long)(first + i), x, dtype_name((enum dtype)c->from),
-           dtype_name((enum dtype)c->to));
+  err_fill(err, ERR_FAIL, "element %s is %g: ONNX does not define its Cast from %s to %s",
+           decimal(first + i).s, x, dtype_name((enum dtype)c->from), dtype_name((enum dtype)c->to));
   return err_hint(err, "leave this Cast node in the model");
 }
 

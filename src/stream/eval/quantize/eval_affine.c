@@ -209,9 +209,8 @@ static int make_grids(struct affine *z, struct err *err) {
 static int share_box(struct affine *z, struct eval_stripe_box *b, struct err *err) {
   const uint64_t room = z->t->ev->box_bytes, ranges = round_up(z->channels * sizeof *z->ranges, 64);
   if (z->channels > room / sizeof *z->ranges || ranges > room)
-    return err_set(err, ERR_RETRY,
-                   "the ranges of %llu channels do not fit into %llu bytes of memory",
-                   (unsigned long long)z->channels, (unsigned long long)room),
+    return err_set(err, ERR_RETRY, "the ranges of %s channels do not fit into %s bytes of memory",
+                   decimal(z->channels).s, decimal(room).s),
            err_because(err, REASON_TOO_MUCH);
   z->ranges = (struct range *)(void *)b->data;
   uint64_t used = ranges;

@@ -241,8 +241,8 @@ static void widen_zeros(enum dtype type, const uint8_t *in, size_t n, float *out
 }
 
 static int divides_nothing(const struct linear *z, uint64_t scale, double is) {
-  err_fill(z->err, ERR_FAIL, "scale %llu of a weight is %g, which cannot be used to quantize",
-           (unsigned long long)scale, is);
+  err_fill(z->err, ERR_FAIL, "scale %s of a weight is %g, which cannot be used to quantize",
+           decimal(scale).s, is);
   return err_because(z->err, REASON_NOT_SHRUNK);
 }
 
