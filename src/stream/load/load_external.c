@@ -74,7 +74,7 @@ static void past_end(struct loader *l, uint32_t file, uint64_t off, uint64_t len
   if (is.hint) err_fill_hint(err, "%s", is.hint);
 }
 
-static void tell(struct loader *l, const char *place, const struct err *cause) {
+static void tell_fault(struct loader *l, const char *place, const struct err *cause) {
   l->options.faults->report(l->options.faults->ctx, FAULT_ERROR, place, cause->msg, cause);
 }
 
@@ -83,7 +83,7 @@ static void report_short(struct loader *l, uint32_t file, const struct load_lack
   for (uint64_t i = 0; lack->tensors <= LACKS_TOLD && i < lack->tensors; i++) {
     struct err cause = {0};
     past_end(l, file, lack->first[i].off, lack->first[i].len, &cause);
-    tell(l, lack->first[i].place, &cause);
+    tell_fault(l, lack->first[i].place, &cause);
   }
   if (lack->tensors <= LACKS_TOLD) return;
   const struct load_likeness is = load_looks_like(l->s, file);
@@ -95,7 +95,7 @@ static void report_short(struct loader *l, uint32_t file, const struct load_lack
            decimal(lack->tensors).s, lack->first[0].place, is.what ? "; it " : "",
            is.what ? is.what : "");
   err_fill_hint(&cause, "%s", is.hint ? is.hint : "was the download complete?");
-  tell(l, "", &cause);
+  tell_fault(l, "", &cause);
 }
 
 static void report_absent(struct loader *l, const struct load_lack *lack) {
@@ -107,7 +107,7 @@ static void report_absent(struct loader *l, const struct load_lack *lack) {
              decimal(lack->tensors).s, quote_bytes(lack->bytes).s);
   cause.reason = lack->reason;
   if (*lack->hint) err_fill_hint(&cause, "%s", lack->hint);
-  tell(l, lack->tensors == 1 ? lack->first[0].place : "", &cause);
+  tell_fault(l, lack->tensors == 1 ? lack->first[0].place : "", &cause);
 }
 
 void load_external_report(struct loader *l) {

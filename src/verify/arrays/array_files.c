@@ -18,7 +18,7 @@ struct array_files {
   struct space s;
   struct arena *a;
   TABLE(struct array_case, cases);
-  TABLE(struct file, open);
+  TABLE(struct file, held);
 };
 
 // ---- one file ----------------------------------------------------------------------------------
@@ -43,7 +43,7 @@ static int open_file(const char *path, struct feed_file *file, struct feed *f, s
 
 static void close_file(struct array_files *x, struct feed_file *file) {
   if (file->stays)
-    *TABLE_PUSH(x, open) = file->file;
+    *TABLE_PUSH(x, held) = file->file;
   else
     file_close(&file->file);
 }
@@ -380,10 +380,10 @@ int array_files_read_lists(struct array_files **out, const struct array_paths *i
 
 void array_files_close(struct array_files *x) {
   if (!x) return;
-  for (uint32_t i = 0; i < x->n_open; i++)
-    file_close(&x->open[i]);
+  for (uint32_t i = 0; i < x->n_held; i++)
+    file_close(&x->held[i]);
   space_close(&x->s);
-  TABLES_FREE(x, open, cases);
+  TABLES_FREE(x, held, cases);
 }
 
 static struct feed feed_of(struct span content) {

@@ -589,7 +589,7 @@ static const char *nothing_text(const struct run_passes *p, const char *kept, st
                       only ? only->pass->name : "these passes");
 }
 
-static void tell(struct run_report *r) {
+static void tell_run(struct run_report *r) {
   const struct run_passes *p = r->passes;
   const struct stored_tensors *q = &r->stored;
   struct run_summary *told = &r->told;
@@ -628,13 +628,13 @@ static void tell(struct run_report *r) {
 // With the numbers of nodes before and after, bodies and functions included.
 static void tell_nodes(struct run_report *r) {
   const uint64_t before = r->passes->nodes[0], after = r->passes->nodes[1];
-  tell(r);
+  tell_run(r);
   if (after != before)
     r->told.did = arena_printf(&r->arena, "%s -> %s node%s (%s)", decimal(before).s,
                                decimal(after).s, plural(after), r->told.did);
 }
 
 const struct run_forms render_passes = {
-    .report = render_passes_json, .tell = tell, .hint = print_hints};
+    .report = render_passes_json, .tell = tell_run, .hint = print_hints};
 const struct run_forms render_passes_nodes = {
     .report = render_passes_json, .tell = tell_nodes, .hint = print_hints};

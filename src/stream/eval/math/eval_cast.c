@@ -147,8 +147,8 @@ static void count_clipped(struct eval_task *t, uint64_t first, const double *v, 
 }
 
 // Takes what is wanted of n elements, before and after.
-static int tell(struct eval_task *t, uint32_t id, uint64_t first, const uint8_t *in,
-                const uint8_t *out, size_t n, struct err *err) {
+static int tell_figures(struct eval_task *t, uint32_t id, uint64_t first, const uint8_t *in,
+                        const uint8_t *out, size_t n, struct err *err) {
   const enum dtype to = (enum dtype)t->r->rows[id].dtype;
   const enum dtype from = (enum dtype)t->r->rows[t->r->args[t->r->rows[id].args]].dtype;
   const bool clips = recipe_cast_clips(t->r, id);
@@ -179,7 +179,7 @@ int eval_cast_elements(struct eval_task *t, uint32_t id, uint64_t first, uint64_
     convert(out, scratch, (size_t)n, from, to);
     if (clips) clip_to_finite(out, scratch, (size_t)n, from, to);
     if (eval_figures_watches(t, id)) {
-      if (tell(t, id, first, scratch, out, (size_t)n, err) != 0) return -1;
+      if (tell_figures(t, id, first, scratch, out, (size_t)n, err) != 0) return -1;
     } else if (t->ev->refuses_overflow &&
                check_overflow(out, scratch, (size_t)n, from, to, first, err) != 0) {
       return -1;

@@ -316,8 +316,8 @@ static bool tell_codes(struct affine *z, const struct eval_affine_grid *g, const
          eval_figures_add_codes(z->t, z->next, w->f + from, z->out, n, &s);
 }
 
-static void tell(struct affine *z, const struct eval_affine_grid *g, const struct wide *w,
-                 size_t from, size_t n) {
+static void tell_figures(struct affine *z, const struct eval_affine_grid *g, const struct wide *w,
+                         size_t from, size_t n) {
   double room[EVAL_PAIRS], stored[EVAL_PAIRS];
   const uint32_t width = z->q.format == FORMAT_LEVELS ? z->width : 1;
   for (size_t i = 0; i < n && !z->failed; i += EVAL_PAIRS) {
@@ -340,7 +340,7 @@ static void put_run(struct affine *z, const struct wide *w, size_t from, size_t 
   else
     make_codes(z, g, w, from, n);
   if (eval_figures_wants(z->t, z->id, z->next, n) && !tell_codes(z, g, w, from, n))
-    tell(z, g, w, from, n);
+    tell_figures(z, g, w, from, n);
   z->out += n * (levels ? z->width : 1);
   z->next += n;
 }

@@ -28,7 +28,7 @@
 // is made, and whether it needs that hint, is a question to the output file: io_outlet.c.
 //
 // bench/README.md has the figures that this rests on.
-#include "stream/io/inside/io_queue.h"
+#include "stream/io/inside/io_parts.h"
 
 #include "platform/machine.h"
 #include "stream/sys/threads.h"
