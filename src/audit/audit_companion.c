@@ -57,7 +57,7 @@ struct companion_reader {
 };
 
 static bool useless(struct companion_reader *c, const char *what) {
-  if (!c->why[0]) snprintf(c->why, sizeof c->why, "line %lu %s", c->number, what);
+  if (!c->why[0]) snprintf(c->why, sizeof c->why, "line %s %s", decimal(c->number).s, what);
   return false;
 }
 

@@ -1,14 +1,10 @@
 // OUT.onnx | OUT.onnx.manifest.json ──▶ OUT.onnx, OUT.onnx.manifest.json, OUT.onnx.sig, and the folder that they are in
 #include "audit/audit_target.h"
 
-#include "base/again.h"
 #include "base/shell_words.h"
 #include "platform/files.h"
 #include "stream/seal/manifest_signed.h"
 #include "stream/staging/unfinished.h"
-
-#include <dirent.h>
-#include <stdlib.h>
 
 static const char suffix[] = ".manifest.json";
 
@@ -28,36 +24,39 @@ struct audit_target audit_target_of(const char *operand, struct arena *arena) {
   return t;
 }
 
-static int is_manifest(const struct dirent *e) {
-  return str_ends(e->d_name, suffix) && e->d_name[0] != '.';
-}
+struct manifests {
+  struct arena room;
+  const char *first; // by bytes
+  uint32_t n;
+};
 
-// By bytes: alphasort would ask the locale.
-static int by_name(const struct dirent **a, const struct dirent **b) {
-  return strcmp((*a)->d_name, (*b)->d_name);
+static int count_manifest(void *ctx, const char *name) {
+  struct manifests *found = ctx;
+  if (name[0] == '.' || !str_ends(name, suffix)) return 0;
+  if (found->n++ == 0 || strcmp(name, found->first) < 0)
+    found->first = arena_string(&found->room, span_str(name));
+  return 0;
 }
 
 // These commands look at one model at a time: names the first that they could.
 static int refuse_folder(const char *folder, const char *command, struct err *err) {
-  struct dirent **names = NULL;
-  struct arena scratch = {0};
-  int n;
-  AGAIN(n, scandir(folder, &names, is_manifest, by_name));
+  struct manifests found = {0};
+  struct folder f = folder_open(HERE, folder, 0);
+  int ended;
+  if (folder_is_open(f) && folder_names(f, count_manifest, &found, &ended)) found.n = 0;
+  folder_close(&f);
   err_fill(err, ERR_INPUT, "'%s' is a folder", quote_path(folder).s);
-  if (n > 0) {
-    const size_t cut = strlen(names[0]->d_name) - (sizeof suffix - 1);
-    const char *model = arena_printf(&scratch, "%s%s%.*s", folder, str_ends(folder, "/") ? "" : "/",
-                                     (int)cut, names[0]->d_name);
-    err_fill_hint(err, "%d model%s in it %s a manifest; give one at a time: weir %s %s", n,
-                  plural((uint64_t)n), n == 1 ? "has" : "have", command,
-                  shell_words_quote(model, &scratch));
+  if (found.n > 0) {
+    const size_t cut = strlen(found.first) - (sizeof suffix - 1);
+    const char *model = arena_printf(&found.room, "%s%s%.*s", folder,
+                                     str_ends(folder, "/") ? "" : "/", (int)cut, found.first);
+    err_fill_hint(err, "%u model%s in it %s a manifest; give one at a time: weir %s %s", found.n,
+                  plural(found.n), found.n == 1 ? "has" : "have", command,
+                  shell_words_quote(model, &found.room));
   } else {
     err_fill_hint(err, "no model in it has a manifest (NAME.onnx%s), which weir writes", suffix);
   }
-  for (int i = 0; i < n; i++)
-    free(names[i]);
-  free(names);
-  arena_free(&scratch);
+  arena_free(&found.room);
   return -1;
 }
 

@@ -43,7 +43,7 @@ static void must(bool ok) {
 // ---- what is it? --------------------------------------------------------------------------------
 
 static struct span find(struct span text, const char *what) {
-  const uint8_t *at = text.n ? memmem(text.at, text.n, what, strlen(what)) : NULL;
+  const uint8_t *at = span_find(text, span_str(what));
   return at ? span_of(at, text.n - (size_t)(at - text.at)) : span_of(NULL, 0);
 }
 

@@ -24,7 +24,7 @@ int sign_model_key(struct sign_key **out, const char *path, enum sign_key_half h
     return err_set(err, ERR_INPUT, "there is no key '%s'", quote_path(path).s);
   }
   const int rc = sign_key_parse(out, text, half, path, err);
-  explicit_bzero((void *)(uintptr_t)text.at, text.n);
+  span_wipe(text);
   fs_free(text);
   return rc;
 }

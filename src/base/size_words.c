@@ -69,13 +69,13 @@ static uint64_t whole_units(uint64_t n, uint64_t step, char *letter) {
 
 struct quoted size_words_of(uint64_t n) {
   struct quoted q;
-  char binary, decimal;
-  const uint64_t b = whole_units(n, 1024, &binary), d = whole_units(n, 1000, &decimal);
-  if (binary && (!decimal || b <= d))
-    snprintf(q.s, sizeof q.s, "%lu%ciB", b, binary);
-  else if (decimal)
-    snprintf(q.s, sizeof q.s, "%lu%cB", d, decimal);
+  char two, ten;
+  const uint64_t b = whole_units(n, 1024, &two), d = whole_units(n, 1000, &ten);
+  if (two && (!ten || b <= d))
+    snprintf(q.s, sizeof q.s, "%s%ciB", decimal(b).s, two);
+  else if (ten)
+    snprintf(q.s, sizeof q.s, "%s%cB", decimal(d).s, ten);
   else
-    snprintf(q.s, sizeof q.s, "%lu byte%s", n, plural(n));
+    snprintf(q.s, sizeof q.s, "%s byte%s", decimal(n).s, plural(n));
   return q;
 }

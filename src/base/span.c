@@ -107,7 +107,7 @@ struct quoted quote_dims(const int64_t *dims, uint32_t rank) {
       n += (size_t)snprintf(q.s + n, sizeof q.s - n, "...");
       break;
     }
-    n += (size_t)snprintf(q.s + n, sizeof q.s - n, i ? ",%lld" : "%lld", (long long)dims[i]);
+    n += (size_t)snprintf(q.s + n, sizeof q.s - n, "%s%s", i ? "," : "", integer(dims[i]).s);
   }
   snprintf(q.s + n, sizeof q.s - n, "]");
   return q;
@@ -133,7 +133,7 @@ struct quoted quote_bytes(uint64_t n) {
 struct quoted quote_bytes_exact(uint64_t bytes) {
   struct quoted q = quote_bytes(bytes);
   size_t n = strlen(q.s);
-  if (bytes >= 1000) snprintf(q.s + n, sizeof q.s - n, " (%lu bytes)", bytes);
+  if (bytes >= 1000) snprintf(q.s + n, sizeof q.s - n, " (%s bytes)", decimal(bytes).s);
   return q;
 }
 
@@ -143,15 +143,15 @@ struct quoted quote_memory(uint64_t bytes) {
 
 struct quoted quote_seconds(double seconds) {
   struct quoted q;
-  const unsigned long whole = (unsigned long)(seconds + 0.5);
+  const uint64_t whole = (uint64_t)(seconds + 0.5);
   if (seconds < 0.995)
     snprintf(q.s, sizeof q.s, "%.2f s", seconds);
   else if (seconds < 119.5)
     snprintf(q.s, sizeof q.s, "%.1f s", seconds);
   else if (whole < 7200)
-    snprintf(q.s, sizeof q.s, "%lu min %lu s", whole / 60, whole % 60);
+    snprintf(q.s, sizeof q.s, "%s min %s s", decimal(whole / 60).s, decimal(whole % 60).s);
   else
-    snprintf(q.s, sizeof q.s, "%lu h %lu min", whole / 3600, whole / 60 % 60);
+    snprintf(q.s, sizeof q.s, "%s h %s min", decimal(whole / 3600).s, decimal(whole / 60 % 60).s);
   return q;
 }
 
@@ -176,6 +176,47 @@ bool span_has_nul(struct span s) {
   return word_has_nul(w);
 }
 
+// The two bytes that end at `at`, as one of 256.
+static uint8_t pair_at(const uint8_t *at) {
+  return (uint8_t)(at[-1] << 3 ^ at[0]);
+}
+
+// Horspool's search by pairs of bytes: the word moves on until the text's pair at its end meets the last such pair in the word. Where
+// there is none, which is so nearly everywhere, it moves by a number that does not depend on what was read.
+const uint8_t *span_find(struct span text, struct span what) {
+  uint8_t moves[256];
+  if (what.n > text.n) return NULL;
+  if (what.n == 0) return text.at;
+  if (what.n == 1) return memchr(text.at, what.at[0], text.n);
+  const size_t last = what.n - 1, furthest = last < UINT8_MAX ? last : UINT8_MAX;
+  memset(moves, (int)furthest, sizeof moves);
+  for (size_t i = last - furthest + 1; i < last; i++)
+    moves[pair_at(what.at + i)] = (uint8_t)(last - i);
+  const size_t after_end = moves[pair_at(what.at + last)];
+  moves[pair_at(what.at + last)] = 0;
+  for (size_t i = last, move; i < text.n; i += move) {
+    move = moves[pair_at(text.at + i)];
+    while (move == furthest && i + furthest < text.n)
+      move = moves[pair_at(text.at + (i += furthest))];
+    if (move > 0) continue;
+    if (memcmp(text.at + i - last, what.at, what.n) == 0) return text.at + i - last;
+    move = after_end;
+  }
+  return NULL;
+}
+
+struct span span_behind(struct span text, char c) {
+  size_t at = text.n;
+  while (at > 0 && text.at[at - 1] != (uint8_t)c)
+    at--;
+  return at > 0 ? span_of(text.at + at, text.n - at) : text;
+}
+
+void span_wipe(struct span secret) {
+  static void *(*const volatile set)(void *, int, size_t) = memset;
+  if (secret.n > 0) set((void *)(uintptr_t)secret.at, 0, secret.n);
+}
+
 bool span_decimal(struct span text, uint64_t *n) {
   *n = 0;
   for (size_t i = 0; i < text.n; i++) {
@@ -194,6 +235,22 @@ struct span span_digits(uint64_t n, bool minus, char room[SPAN_DIGITS]) {
   while ((n /= 10) > 0);
   if (minus) room[--at] = '-';
   return span_of(room + at, SPAN_DIGITS - at);
+}
+
+static struct decimal decimal_of(uint64_t n, bool minus) {
+  struct decimal d = {0};
+  char room[SPAN_DIGITS];
+  const struct span digits = span_digits(n, minus, room);
+  memcpy(d.s, digits.at, digits.n);
+  return d;
+}
+
+struct decimal decimal(uint64_t n) {
+  return decimal_of(n, false);
+}
+
+struct decimal integer(int64_t n) {
+  return decimal_of(n < 0 ? -(uint64_t)n : (uint64_t)n, n < 0);
 }
 
 // Fewer than 8 bytes as a number, another one for every other text of this length. Both read what they

@@ -80,6 +80,13 @@ static inline const char *path_base(const char *path) {
   return slash ? slash + 1 : path;
 }
 
+// Where `what` begins in a text for the first time; NULL: nowhere.
+const uint8_t *span_find(struct span text, struct span what);
+// The part behind the last c, or all of it.
+struct span span_behind(struct span text, char c);
+// Zeros over a secret, which no compiler leaves out.
+void span_wipe(struct span secret);
+
 // Product of dims in *out. False if a dim is negative or the product passes 2^63 - 1.
 bool dims_product(const int64_t *dims, uint32_t rank, uint64_t *out);
 
@@ -113,6 +120,14 @@ bool span_decimal(struct span text, uint64_t *n);
 // A number in decimal digits, with a minus sign before them where asked for; it lies in `room`, without a NUL.
 enum { SPAN_DIGITS = 24 };
 struct span span_digits(uint64_t n, bool minus, char room[SPAN_DIGITS]);
+
+// The same as a text: "%s" with decimal(n).s, or integer(n).s of a number that may be negative. Which letters of printf are those of
+// a uint64_t depends on the system, and PRIu64 in the middle of a sentence hides the sentence.
+struct decimal {
+  char s[SPAN_DIGITS];
+};
+struct decimal decimal(uint64_t n);
+struct decimal integer(int64_t n);
 
 // What a noun has behind it that stands for n of its kind: "" or "s".
 static inline const char *plural(uint64_t n) {

@@ -108,8 +108,8 @@ static int open_samples(struct calibrate_job *j, struct err *err) {
   if (samples_open(&j->c.samples, j->c.m, j->infer, &o, err)) return -1;
   j->c.n_samples = samples_count(j->c.samples);
   if (samples_left_out(j->c.samples) > 0)
-    observer_notice(j->c.observer, "%lu more sample%s left out (--samples)",
-                    samples_left_out(j->c.samples),
+    observer_notice(j->c.observer, "%s more sample%s left out (--samples)",
+                    decimal(samples_left_out(j->c.samples)).s,
                     samples_left_out(j->c.samples) == 1 ? " is" : "s are");
   return 0;
 }
@@ -129,10 +129,10 @@ static const char *asked_for(struct calibrate_job *j) {
   uint8_t sum[DIGEST_BYTES];
   samples_sha256(j->c.samples, sum);
   char *text = arena_printf(
-      &j->c.arena, "%s %d %a %u %u %d %d %d %d %lu %s %u %s", digest_hex(sum).s, (int)how->method,
+      &j->c.arena, "%s %d %a %u %u %d %d %d %d %s %s %u %s", digest_hex(sum).s, (int)how->method,
       how->percentile, how->bins, how->quantized_bins, how->symmetric,
       how->moving_average + 2 * how->cube_roots, (int)o->statistics, o->skip_infinite,
-      o->group_bytes, runtime_about(j->c.runtime).version, o->jobs, passes_json(j));
+      decimal(o->group_bytes).s, runtime_about(j->c.runtime).version, o->jobs, passes_json(j));
   for (uint32_t i = 0; i < j->request->n_excluded; i++)
     text = arena_printf(&j->c.arena, "%s\n%s", text, j->request->excluded[i]);
   return text;

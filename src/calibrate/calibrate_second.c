@@ -68,9 +68,9 @@ void calibrate_second_plan(struct calibrate *c) {
   }
   c->planned_runs = runs * c->n_samples;
   if (runs > 0)
-    observer_notice(c->observer, "%lu run%s, of %lu group%s of values in %lu sample%s",
-                    c->planned_runs, c->planned_runs == 1 ? " follows" : "s follow", runs,
-                    plural(runs), c->n_samples, plural(c->n_samples));
+    observer_notice(c->observer, "%s run%s, of %s group%s of values in %s sample%s",
+                    decimal(c->planned_runs).s, c->planned_runs == 1 ? " follows" : "s follow",
+                    decimal(runs).s, plural(runs), decimal(c->n_samples).s, plural(c->n_samples));
 }
 
 // ---- one group ----------------------------------------------------------------------------------

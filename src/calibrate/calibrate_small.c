@@ -16,7 +16,7 @@ static bool is_bound(const struct sizes *s, dim_id symbol) {
 }
 
 // The symbols that dims of the model's inputs are, as the sample has them.
-static void bind(struct sizes *s, const struct arrays *inputs) {
+static void bind_sizes(struct sizes *s, const struct arrays *inputs) {
   const struct calibrate *c = s->c;
   const struct model_graph *g = &c->m->graphs[c->m->main_graph];
   for (uint32_t i = 0; i < g->n_inputs; i++) {
@@ -80,7 +80,7 @@ bool calibrate_small_find(const struct calibrate *c, const struct arrays *inputs
                           bool (*runs)(const struct calibrate_value *x), bool *fetched) {
   if (c->values.n_list < FROM_VALUES) return false;
   struct sizes s = {.c = c, .d = infer_dims(c->infer)};
-  bind(&s, inputs);
+  bind_sizes(&s, inputs);
   const bool changed = !still_fit(&s, fetched) && find(&s, runs, fetched);
   TABLE_FREE(&s, of);
   return changed;

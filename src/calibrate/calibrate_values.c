@@ -9,9 +9,9 @@
 #include "calibrate/calibrate_values.h"
 
 #include "passes/kit/weights.h"
+#include "platform/patterns.h"
 
 #include <assert.h>
-#include <fnmatch.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -138,7 +138,7 @@ static void see_consumers(const struct walk *w, struct calibrate_value *x) {
 
 static bool is_excluded(const struct walk *w, const char *name) {
   for (uint32_t i = 0; i < w->n_excluded; i++)
-    if (fnmatch(w->excluded[i], name, 0) == 0) return true;
+    if (pattern_glob(w->excluded[i], name)) return true;
   return false;
 }
 

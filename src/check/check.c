@@ -113,9 +113,9 @@ static int check_makers(struct makers *k) {
   // Before IR version 4 every initializer had to be listed.
   if (k->defaults == 0 || m->ir_version < 4) return 0;
   return check_report(k->c, FAULT_NOTE, "model",
-                      "%lu initializer%s graph input%s (the first: '%s'): callers may "
+                      "%s initializer%s graph input%s (the first: '%s'): callers may "
                       "override them",
-                      k->defaults, k->defaults == 1 ? " is also a" : "s are also",
+                      decimal(k->defaults).s, k->defaults == 1 ? " is also a" : "s are also",
                       plural(k->defaults), quote(model_value_name(m, k->example)).s);
 }
 
@@ -203,8 +203,8 @@ static int check_version(struct check *c) {
   if (version <= 0) return check_report(c, FAULT_WARNING, "model", "has no ir_version");
   if (version <= NEWEST_IR_VERSION) return 0;
   return check_report(c, FAULT_NOTE, "model",
-                      "ir_version %lld is newer than the newest that weir knows (%d)",
-                      (long long)version, NEWEST_IR_VERSION);
+                      "ir_version %s is newer than the newest that weir knows (%d)",
+                      integer(version).s, NEWEST_IR_VERSION);
 }
 
 // Attributes of a node have different names. Quadratic, so that it needs no table; nodes with more

@@ -61,18 +61,21 @@ static int report_file(struct check *c, uint32_t file, const struct sweep *s,
   if (s->overlaps) {
     const struct claim *a = &claims[s->overlapped], *b = &claims[s->overlap];
     if (check_report(c, FAULT_WARNING, place,
-                     "tensor '%s' (bytes %lu..%lu) overlaps tensor '%s' (bytes %lu..%lu); %lu "
+                     "tensor '%s' (bytes %s..%s) overlaps tensor '%s' (bytes %s..%s); %s "
                      "such overlaps",
-                     name_of(c, a->tensor).s, a->at.off, (a->at.off + a->at.len),
-                     name_of(c, b->tensor).s, b->at.off, (b->at.off + b->at.len), s->overlaps))
+                     name_of(c, a->tensor).s, decimal(a->at.off).s,
+                     decimal(a->at.off + a->at.len).s, name_of(c, b->tensor).s,
+                     decimal(b->at.off).s, decimal(b->at.off + b->at.len).s,
+                     decimal(s->overlaps).s))
       return -1;
   }
-  if (s->aliases && check_report(c, FAULT_NOTE, place, "%lu tensor%s bytes with another tensor",
-                                 s->aliases, s->aliases == 1 ? " shares" : "s share"))
+  if (s->aliases && check_report(c, FAULT_NOTE, place, "%s tensor%s bytes with another tensor",
+                                 decimal(s->aliases).s, s->aliases == 1 ? " shares" : "s share"))
     return -1;
   if (f->size <= s->named || file == 0) return 0;
-  return check_report(c, FAULT_NOTE, place, "%lu of %lu bytes %s not used by any tensor",
-                      (f->size - s->named), f->size, f->size - s->named == 1 ? "is" : "are");
+  return check_report(c, FAULT_NOTE, place, "%s of %s bytes %s not used by any tensor",
+                      decimal(f->size - s->named).s, decimal(f->size).s,
+                      f->size - s->named == 1 ? "is" : "are");
 }
 
 static int report_unaligned(struct check *c, const struct claim *claims, uint32_t n) {
@@ -86,10 +89,10 @@ static int report_unaligned(struct check *c, const struct claim *claims, uint32_
   if (count == 0) return 0;
   const struct claim *x = &claims[first];
   return check_report(c, FAULT_NOTE, quote_str(c->m->files[x->at.file].name).s,
-                      "%lu tensor%s at an offset that is not a multiple of the element size "
-                      "(the first: '%s' at byte %lu)",
-                      count, count == 1 ? " begins" : "s begin", name_of(c, x->tensor).s,
-                      x->at.off);
+                      "%s tensor%s at an offset that is not a multiple of the element size "
+                      "(the first: '%s' at byte %s)",
+                      decimal(count).s, count == 1 ? " begins" : "s begin", name_of(c, x->tensor).s,
+                      decimal(x->at.off).s);
 }
 
 int check_extents(struct check *c) {

@@ -72,10 +72,10 @@ static int report_let_be(struct operators *o, const struct check_import *u) {
                         "weir does not know the operators of domain '%s': they are not checked",
                         name.s);
   return check_report(&o->c, FAULT_NOTE, "model",
-                      "opset %lld of %s is newer than the newest that weir knows (%lld): its "
+                      "opset %s of %s is newer than the newest that weir knows (%s): its "
                       "operators are not checked",
-                      (long long)model_opset_version(o->c.m, u->root, domain), name.s,
-                      (long long)newest);
+                      integer(model_opset_version(o->c.m, u->root, domain)).s, name.s,
+                      integer(newest).s);
 }
 
 static int report_all_let_be(struct operators *o) {
@@ -108,8 +108,8 @@ static struct hint elsewhere(const char *domain, const char *op_type) {
 // What ONNX Runtime has in ai.onnx and ONNX has not.
 static int report_runtime_only(struct look *l, const struct schema_operator *op, int64_t version) {
   if (!(op->flags & SCHEMA_WITHDRAWN))
-    return REPORT(l, "operator '%s' is not in opset %lld of ai.onnx: only ONNX Runtime supports it",
-                  op->name, (long long)version);
+    return REPORT(l, "operator '%s' is not in opset %s of ai.onnx: only ONNX Runtime supports it",
+                  op->name, integer(version).s);
   l->level = FAULT_WARNING;
   return REPORT(l, "operator '%s' was removed from ONNX: runtimes may not support it", op->name);
 }
@@ -133,9 +133,9 @@ static int report_unknown(struct look *l, const char *domain, int64_t version) {
 }
 
 static int report_too_early(struct look *l, int64_t version) {
-  return REPORT(l, "operator '%s' was added in opset %d of %s, but opset %lld is imported",
+  return REPORT(l, "operator '%s' was added in opset %d of %s, but opset %s is imported",
                 l->op->name, l->op->versions[0].since, domain_word(l->op->domain),
-                (long long)version);
+                integer(version).s);
 }
 
 // Nothing to look at further: *s stays NULL.
@@ -333,8 +333,8 @@ static int check_said_type(struct look *l, uint32_t slot, const struct schema_fo
     const struct model_attr *a = s->says ? model_attr_named(m, l->id, s->name) : NULL;
     if (!a || a->type != ATTR_INT || a->ref_name != m->empty || dtype_known(a->u.i)) continue;
     if (s->kind == SCHEMA_INT && a->u.i == s->u.i) continue;
-    return REPORT(l, "its attribute '%s' is %lld, which is not an element type", s->name,
-                  (long long)a->u.i);
+    return REPORT(l, "its attribute '%s' is %s, which is not an element type", s->name,
+                  integer(a->u.i).s);
   }
   const enum dtype dtype = schema_attribute_type(m, l->id, l->s, slot);
   if (dtype == DTYPE_UNDEFINED || f->types->dtypes[SCHEMA_TENSOR] ||

@@ -215,10 +215,11 @@ int check_hidden(struct check *c, const struct check_order *o) {
   }
   if (count == 0) return 0;
   return check_report(c, FAULT_WARNING, check_node_place(c, m->values[first].def).s,
-                      "its output '%s' reuses the name of a value of the enclosing %s (%lu such "
+                      "its output '%s' reuses the name of a value of the enclosing %s (%s such "
                       "output%s): runtimes refuse the model",
                       quote(model_value_name(m, first)).s,
-                      check_graph_place(c, m->values[outer].graph).s, count, plural(count));
+                      check_graph_place(c, m->values[outer].graph).s, decimal(count).s,
+                      plural(count));
 }
 
 // ---- functions ----------------------------------------------------------------------------------

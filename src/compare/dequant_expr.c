@@ -247,7 +247,7 @@ static bool chain(struct dequant_model *x, uint32_t value, struct arena *arena,
     int64_t block;
     if (model_op_is(m, nodes[i], "DequantizeLinear") &&
         model_attr_int(m, nodes[i], "block_size", 0, &block) && block > 0)
-      way = arena_printf(arena, "%s in blocks of %lld", way, (long long)block);
+      way = arena_printf(arena, "%s in blocks of %s", way, integer(block).s);
   }
   e->form = arena_printf(arena, "%s with %s", dtype_name(stored), way);
   return true;
@@ -358,8 +358,8 @@ static bool nbits(struct dequant_model *x, uint32_t node, struct arena *arena,
   if (blocks * block != k) e->recipe = first_columns(x, e->recipe, n, k);
   e->transposed = true;
   share(e, (uint32_t)bits, 1, (uint64_t)block);
-  e->form = arena_printf(arena, "%lld bits in blocks of %lld (MatMulNBits, %s)", (long long)bits,
-                         (long long)block, kind);
+  e->form = arena_printf(arena, "%s bits in blocks of %s (MatMulNBits, %s)", integer(bits).s,
+                         integer(block).s, kind);
   return true;
 }
 
@@ -404,8 +404,8 @@ static bool gather(struct dequant_model *x, uint32_t node, struct arena *arena,
   e->recipe = recipe_dequantize(x->r, e->recipe, &q);
   (void)(add_root(e, codes) && add_root(e, scales) && (!has_zeros || add_root(e, zeros)));
   share(e, (uint32_t)bits, q.axis, q.block);
-  e->form = arena_printf(arena, "%lld bits in blocks of %lld (GatherBlockQuantized)",
-                         (long long)bits, (long long)block);
+  e->form = arena_printf(arena, "%s bits in blocks of %s (GatherBlockQuantized)", integer(bits).s,
+                         integer(block).s);
   return true;
 }
 

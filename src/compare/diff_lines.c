@@ -23,7 +23,7 @@ void diff_texts(struct diff *d, const char *what, const char *name, const char *
 }
 
 const char *diff_number(struct diff *d, int64_t n) {
-  return arena_printf(&d->arena, "%lld", (long long)n);
+  return arena_printf(&d->arena, "%s", integer(n).s);
 }
 
 // ---- opsets and metadata -----------------------------------------------------------------------
@@ -190,7 +190,7 @@ static const char *type_text(struct diff *d, uint32_t side, uint32_t info) {
     const char *word = dim.value >= 0          ? room
                        : dim.param == m->empty ? "?"
                                                : model_name_str(m, dim.param);
-    if (dim.value >= 0) snprintf(room, sizeof room, "%lld", (long long)dim.value);
+    if (dim.value >= 0) snprintf(room, sizeof room, "%s", integer(dim.value).s);
     const size_t n = strlen(word);
     TABLE_ROOM(&out, at, n + 1);
     if (i) out.at[out.n_at++] = ',';
@@ -416,7 +416,7 @@ static const char *nodes_in(struct diff *d, uint32_t side, uint32_t f) {
   uint64_t n = 0;
   for (uint32_t i = m->graphs[m->functions[f].graph].first_node; i != NO_ID; i = m->nodes[i].next)
     n++;
-  return arena_printf(&d->arena, "%lu node%s", n, plural(n));
+  return arena_printf(&d->arena, "%s node%s", decimal(n).s, plural(n));
 }
 
 static int compare_defaults(struct diff *d, uint32_t f, uint32_t twin, struct err *err) {

@@ -189,7 +189,7 @@ static void release(struct waiting *w, struct postfix *p, uint32_t least) {
 }
 
 // A parenthesis, with the operand in it behind it.
-static bool close(struct waiting *w, struct postfix *p) {
+static bool end_group(struct waiting *w, struct postfix *p) {
   release(w, p, 1);
   if (w->n == 0) return false;
   const struct token t = w->of[--w->n];
@@ -223,7 +223,7 @@ static bool take_operand(struct waiting *w, struct postfix *p, struct token t) {
 
 static bool take_operator(struct waiting *w, struct postfix *p, struct token t) {
   switch (t.word) {
-  case CLOSE: return close(w, p);
+  case CLOSE: return end_group(w, p);
   case COMMA:
     release(w, p, 1);
     w->after_operand = false;

@@ -45,7 +45,7 @@ int edits_finish(struct edits *e, struct err *err) {
     return err_hint(err, "run the passes one at a time, each on the output of the one before");
   }
   if (!e->failed) return 0;
-  return err_set(err, ERR_IO, "the edit log could not be written (%lu edit%s made)", e->n,
+  return err_set(err, ERR_IO, "the edit log could not be written (%s edit%s made)", decimal(e->n).s,
                  e->n == 1 ? " was" : "s were");
 }
 

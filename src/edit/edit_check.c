@@ -147,7 +147,7 @@ int edit_check_group(const struct edits *e, const struct edit_asked *x, struct e
     return err_set(err, ERR_MODEL, "there is no node n%u", x->node);
   if (check_node_name(e, x, err)) return -1;
   if (x->number != (int64_t)e->group + 1)
-    return err_set(err, ERR_MODEL, "group %lld follows group %u", (long long)x->number, e->group);
+    return err_set(err, ERR_MODEL, "group %s follows group %u", integer(x->number).s, e->group);
   if (has_nul(x->pass) || has_nul(x->reason))
     return err_set(err, ERR_MODEL, "a group's pass or reason has a NUL in it");
   return 0;
@@ -515,7 +515,7 @@ static int check_opset(const struct edits *e, uint32_t first, uint32_t n, struct
                        int64_t version, struct err *err) {
   const bool needed = domain.n == 0 || span_is(domain, "ai.onnx");
   if (version < (needed ? 1 : 0))
-    return err_set(err, ERR_MODEL, "opset version %lld is less than 1", (long long)version);
+    return err_set(err, ERR_MODEL, "opset version %s is less than 1", integer(version).s);
   if (check_text(domain, "the domain of an opset", err)) return -1;
   if (version > 0 || edit_opset_row(e->m, first, n, domain) < n) return 0;
   return err_set(err, ERR_MODEL, "domain '%s' is not imported", quote(domain).s);
@@ -536,7 +536,7 @@ int edit_check_set_function_opset(const struct edits *e, const struct edit_asked
 int edit_check_set_ir_version(const struct edits *e, const struct edit_asked *x, struct err *err) {
   (void)e;
   if (x->number >= 1) return 0;
-  return err_set(err, ERR_MODEL, "IR version %lld is less than 1", (long long)x->number);
+  return err_set(err, ERR_MODEL, "IR version %s is less than 1", integer(x->number).s);
 }
 
 int edit_check_set_metadata(const struct edits *e, const struct edit_asked *x, struct err *err) {

@@ -78,8 +78,8 @@ static int check_head(struct edit_log_info *out, struct err *err) {
     return err_set(err, ERR_MODEL, "the first line is not the header of an edit log");
   if (out->version < EDIT_LOG_OLDEST || out->version > EDIT_LOG_VERSION)
     return err_set(err, ERR_MODEL,
-                   "edit log version %lu is not supported (this version of weir reads %d to %d)",
-                   out->version, EDIT_LOG_OLDEST, EDIT_LOG_VERSION);
+                   "edit log version %s is not supported (this version of weir reads %d to %d)",
+                   decimal(out->version).s, EDIT_LOG_OLDEST, EDIT_LOG_VERSION);
   uint8_t digest[32];
   if (!json_as_string(json_get(doc, "command"), &out->command) ||
       !json_as_string(json_get(doc, "output"), &out->output) ||

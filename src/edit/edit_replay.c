@@ -217,8 +217,8 @@ static int read_leaf(void *ctx, const struct json_value *v, uint32_t *recipe, st
                    shown(json_get(v, "tensor")).s);
   const struct recipe *x = &in->e->r->rows[source];
   if (!dims_product(dims, rank, &count) || count != x->count)
-    return err_set(err, ERR_MODEL, "dims %s do not match the %lu elements of tensor '%s'",
-                   quote_dims(dims, rank).s, x->count, shown(json_get(v, "tensor")).s);
+    return err_set(err, ERR_MODEL, "dims %s do not match the %s elements of tensor '%s'",
+                   quote_dims(dims, rank).s, decimal(x->count).s, shown(json_get(v, "tensor")).s);
   *recipe = recipe_has_dims(in->e->r, source, dims, rank)
                 ? source
                 : edit_make_source_recipe_as(in->e, tensor, dims, rank);
@@ -550,7 +550,7 @@ static int replay(struct reading *in) {
 
 int edit_log_replay_line(struct edits *e, struct span line, uint64_t line_number, struct err *err) {
   char what[48];
-  snprintf(what, sizeof what, "edit log, line %lu", line_number);
+  snprintf(what, sizeof what, "edit log, line %s", decimal(line_number).s);
   struct json_value *doc = json_parse(line, what, err);
   if (!doc) return -1;
   struct arena scratch = {0};

@@ -38,8 +38,8 @@ int execution_look_replay(void *ctx, const struct edit_look *look, struct err *e
   const struct quoted name = quote(model_name(&exec->model, t->name));
   if (!edit_tensor_readable(&exec->edits, look->tensor) || t->bytes > EDIT_LOOK_MOST)
     return err_set(err, ERR_MODEL,
-                   "tensor '%s' (%lu bytes) is too large to be read for an edit: the limit is %d",
-                   name.s, t->bytes, EDIT_LOOK_MOST);
+                   "tensor '%s' (%s bytes) is too large to be read for an edit: the limit is %d",
+                   name.s, decimal(t->bytes).s, EDIT_LOOK_MOST);
   struct arena arena = {0};
   uint8_t sha256[DIGEST_BYTES];
   const size_t n = (size_t)t->bytes;

@@ -233,15 +233,15 @@ int execution_planned_bytes(struct execution *exec, uint64_t *bytes, struct err 
 static void refuse_size(const struct execution *exec, uint64_t bytes, struct err *why) {
   const struct quoted limit = size_words_of(exec->sizes.output_limit);
   if (!exec->sizes.smallest) {
-    err_fill(why, ERR_FAIL, "the output has %s (%lu bytes), more than the budget of %s",
-             quote_bytes(bytes).s, bytes, limit.s);
+    err_fill(why, ERR_FAIL, "the output has %s (%s bytes), more than the budget of %s",
+             quote_bytes(bytes).s, decimal(bytes).s, limit.s);
     err_fill_hint(why, "lower --budget by the difference");
     return;
   }
   err_fill(why, ERR_FAIL,
            "a budget of %s is too small: the smallest output that these candidates allow has %s "
-           "(%lu bytes)",
-           limit.s, quote_bytes(bytes).s, bytes);
+           "(%s bytes)",
+           limit.s, quote_bytes(bytes).s, decimal(bytes).s);
   if (exec->sizes.limit_hint)
     err_fill_hint(why, "%s", exec->sizes.limit_hint);
   else
@@ -277,9 +277,9 @@ int execution_prepare_plan(struct execution *exec, struct err *err) {
   if (exec->layout.align && exec->plan.n_outputs == 1)
     execution_warn(
         exec,
-        "an alignment of %lu bytes has no effect on '%s', which has no data file: --external "
+        "an alignment of %s bytes has no effect on '%s', which has no data file: --external "
         "moves tensors of 1 KiB and more to one",
-        exec->layout.align, quote_str(exec->out.onnx_name).s);
+        decimal(exec->layout.align).s, quote_str(exec->out.onnx_name).s);
   for (uint32_t i = 0; i < exec->plan.n_outputs; i++) {
     const char *name = exec->plan.outputs[i].name;
     if (strcmp(name, exec->out.onnx_name) != 0 && strstr(name, ".."))

@@ -48,8 +48,8 @@ int execution_source_replay(void *ctx, const struct edit_source *source, struct 
     return err_set(err, ERR_MODEL, "source %u is file %u of this model", source->file, file);
   }
   err_set(err, ERR_INPUT,
-          other ? "the file '%s' is not the one that the log was made with (%lu bytes)"
-                : "the file '%s' (%lu bytes), which the edits of the log read, was not found",
-          quote_str(source->name).s, source->size);
+          other ? "the file '%s' is not the one that the log was made with (%s bytes)"
+                : "the file '%s' (%s bytes), which the edits of the log read, was not found",
+          quote_str(source->name).s, decimal(source->size).s);
   return err_hint(err, "put it next to the log, next to the model or into the current folder");
 }

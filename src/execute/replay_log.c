@@ -25,8 +25,8 @@ static int next_line(struct replay_log *in, struct span *line, struct err *err) 
   errno = 0;
   while ((c = again_getc(in->file)) != EOF && c != '\n') {
     if (n == LINE_MAX_BYTES)
-      return err_set(err, ERR_MODEL, "line %lu of the edit log '%s' has more than %d bytes",
-                     in->number, quote_str(in->path).s, LINE_MAX_BYTES);
+      return err_set(err, ERR_MODEL, "line %s of the edit log '%s' has more than %d bytes",
+                     decimal(in->number).s, quote_str(in->path).s, LINE_MAX_BYTES);
     in->line = table_grow(in->line, &in->cap, n + 1, 1);
     in->line[n++] = (char)c;
   }

@@ -18,10 +18,9 @@ enum { NS = 1000000000 };
 static void add_stat(struct digest *d, const char *name, const struct entry_facts *st) {
   char line[160];
   add_text(d, name);
-  snprintf(line, sizeof line, "%lld %lld.%lld %lld.%lld %llu", (long long)st->size,
-           (long long)(st->modified_ns / NS), (long long)(st->modified_ns % NS),
-           (long long)(st->changed_ns / NS), (long long)(st->changed_ns % NS),
-           (unsigned long long)st->number);
+  snprintf(line, sizeof line, "%s %s.%s %s.%s %s", decimal(st->size).s,
+           integer(st->modified_ns / NS).s, integer(st->modified_ns % NS).s,
+           integer(st->changed_ns / NS).s, integer(st->changed_ns % NS).s, decimal(st->number).s);
   add_text(d, line);
 }
 

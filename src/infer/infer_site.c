@@ -242,7 +242,7 @@ bool infer_axis(struct infer_site *s, int64_t axis, uint32_t rank, uint32_t *out
   const int64_t at = axis < 0 ? axis + rank : axis;
   *out = (uint32_t)at;
   if (at >= 0 && at < rank) return true;
-  infer_invalid(s, "axis %lld of %u dim%s", (long long)axis, rank, plural(rank));
+  infer_invalid(s, "axis %s of %u dim%s", integer(axis).s, rank, plural(rank));
   return false;
 }
 
@@ -297,7 +297,7 @@ void infer_out(struct infer_site *s, uint32_t slot, const struct infer_type *typ
   int64_t n;
   for (uint32_t i = 0; t.ranked && i < t.rank; i++)
     if (t.dims[i] != NO_ID && dims_is_number(s->d, t.dims[i], &n) && n < 0)
-      infer_invalid(s, "dim %u of its output is %lld", i, (long long)n);
+      infer_invalid(s, "dim %u of its output is %s", i, integer(n).s);
   if (s->why == INFER_WHY_INVALID) return;
   if (t.kind == INFER_TENSOR && t.dtype == DTYPE_UNDEFINED)
     t.dtype = infer_dtype_by_signature(s, slot);
@@ -383,7 +383,7 @@ dim_id infer_meet(struct infer_site *s, dim_id a, dim_id b) {
   if (q && y == 1) return a;
   if (p && q) {
     if (x == y) return a;
-    infer_invalid(s, "dims %lld and %lld do not broadcast", (long long)x, (long long)y);
+    infer_invalid(s, "dims %s and %s do not broadcast", integer(x).s, integer(y).s);
     return NO_ID;
   }
   if (a == NO_ID || b == NO_ID) {

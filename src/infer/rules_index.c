@@ -170,7 +170,7 @@ static void blocks(struct infer_site *s, bool to_depth) {
   int64_t size;
   infer_in(s, 0, &x);
   if (!infer_attr_int(s, "blocksize", 1, &size) || !x.ranked || x.rank != 4) return;
-  if (infer_invalid_if(s, size < 1 || size > INT32_MAX, "its block size is %lld", (long long)size))
+  if (infer_invalid_if(s, size < 1 || size > INT32_MAX, "its block size is %s", integer(size).s))
     return;
   const dim_id b = dims_number(s->d, size), bb = dims_number(s->d, size * size);
   const dim_id dims[4] = {
@@ -244,7 +244,7 @@ void infer_gather_nd(struct infer_site *s) {
   if (index.rank == 0 || index.dims[index.rank - 1] == NO_ID) return;
   if (!dims_is_number(s->d, index.dims[index.rank - 1], &depth)) return;
   if (infer_invalid_if(s, batch < 0 || depth < 0 || batch >= index.rank || batch + depth > x.rank,
-                       "indices of %lld into %u dim%s", (long long)depth, x.rank, plural(x.rank)))
+                       "indices of %s into %u dim%s", integer(depth).s, x.rank, plural(x.rank)))
     return;
   const uint32_t rest = x.rank - (uint32_t)(batch + depth), rank = index.rank - 1 + rest;
   if (rank > INFER_RANK_MAX) return;
@@ -321,7 +321,7 @@ void infer_top_k(struct infer_site *s) {
   int64_t all;
   if (dims[at] != NO_ID && dims_is_number(s->d, dims[at], &k) && x.dims[at] != NO_ID &&
       dims_is_number(s->d, x.dims[at], &all) && k > all) {
-    infer_invalid(s, "the first %lld of %lld", (long long)k, (long long)all);
+    infer_invalid(s, "the first %s of %s", integer(k).s, integer(all).s);
     return;
   }
   infer_out_dims(s, 0, x.dtype, dims, x.rank);

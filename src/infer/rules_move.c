@@ -225,7 +225,7 @@ void infer_reshape(struct infer_site *s) {
     if (number && n == -1)
       open = i;
     else if (number && n < -1) {
-      infer_invalid(s, "a dim is %lld", (long long)n);
+      infer_invalid(s, "a dim is %s", integer(n).s);
       return;
     } else if (number && n == 0 && !allowzero) {
       if (infer_invalid_if(s, x.ranked && i >= x.rank, "dim %u is that of the input, which has %u",
@@ -267,7 +267,7 @@ dim_id infer_open_dim(struct infer_site *s, const struct infer_type *x, const di
   int64_t a, b;
   if (dims_is_number(s->d, over, &b) && b == 0) return NO_ID;
   if (dims_is_number(s->d, all, &a) && dims_is_number(s->d, over, &b) && b != 0 && a % b != 0) {
-    infer_invalid(s, "%lld elements are not divisible by %lld", (long long)a, (long long)b);
+    infer_invalid(s, "%s elements are not divisible by %s", integer(a).s, integer(b).s);
     return NO_ID;
   }
   return dims_exact_div(s->d, all, over);
@@ -280,7 +280,7 @@ bool infer_same_size(struct infer_site *s, const struct infer_type *x, const dim
   if (a == NO_ID || b == NO_ID || !dims_is_number(s->d, a, &m) || !dims_is_number(s->d, b, &n))
     return true;
   if (m == n) return true;
-  infer_invalid(s, "%lld elements cannot become %lld", (long long)m, (long long)n);
+  infer_invalid(s, "%s elements cannot become %s", integer(m).s, integer(n).s);
   return false;
 }
 
@@ -291,7 +291,7 @@ void infer_flatten(struct infer_site *s) {
   dim_id dims[2] = {NO_ID, NO_ID};
   if (x.ranked && infer_attr_int(s, "axis", 1, &axis)) {
     if (axis < 0) axis += x.rank;
-    if (infer_invalid_if(s, axis < 0 || axis > x.rank, "axis %lld of %u dim%s", (long long)axis,
+    if (infer_invalid_if(s, axis < 0 || axis > x.rank, "axis %s of %u dim%s", integer(axis).s,
                          x.rank, plural(x.rank)))
       return;
     dims[0] = infer_product(s, x.dims, (uint32_t)axis);
@@ -335,7 +335,7 @@ void infer_squeeze(struct infer_site *s) {
       return;
     }
     if (given && gone[i] && number && size != 1) {
-      infer_invalid(s, "dim %u is %lld, not 1", i, (long long)size);
+      infer_invalid(s, "dim %u is %s, not 1", i, integer(size).s);
       return;
     }
     if (given ? !gone[i] : size != 1) dims[rank++] = x.dims[i];
@@ -498,7 +498,7 @@ static bool indices_in(struct infer_site *s, dim_id dim, const struct infer_numb
   for (uint32_t i = 0; i < n; i++)
     if (which[i].num != NO_ID && which[i].den == 1 && dims_is_number(s->d, which[i].num, &j) &&
         (j < -size || j >= size)) {
-      infer_invalid(s, "index %lld of a dim of %lld", (long long)j, (long long)size);
+      infer_invalid(s, "index %s of a dim of %s", integer(j).s, integer(size).s);
       return false;
     }
   return true;
@@ -542,7 +542,7 @@ void infer_gather(struct infer_site *s) {
       continue;
     if (j < 0) j += in_dims[at];
     if (j < 0 || j >= in_dims[at]) {
-      infer_invalid(s, "index %lld of a dim of %lld", (long long)j, (long long)in_dims[at]);
+      infer_invalid(s, "index %s of a dim of %s", integer(j).s, integer(in_dims[at]).s);
       return;
     }
     const int64_t from = (block * in_dims[at] + j) * inner + rest;
@@ -664,7 +664,7 @@ void infer_slice(struct infer_site *s) {
       lists = false;
       continue;
     }
-    if (infer_invalid_if(s, step == 0 || step == INT64_MIN, "a step is %lld", (long long)step))
+    if (infer_invalid_if(s, step == 0 || step == INT64_MIN, "a step is %s", integer(step).s))
       return;
     const int64_t to_end = s->in ? infer_to_end(s) : INT64_MAX;
     const dim_id from = step > 0 ? bound(s, starts[i], x.dims[at], INT64_MAX)

@@ -93,9 +93,9 @@ static dim_id element_dim(struct infer_site *s, const char **at) {
 // An input's dim, or a number.
 static dim_id input_dim(struct infer_site *s, const char **at) {
   struct infer_type x;
-  const long n = strtol(*at, (char **)at, 10);
+  const int64_t n = strtoll(*at, (char **)at, 10);
   if (**at != '.') return infer_size_of(s, n);
-  const long i = strtol(*at + 1, (char **)at, 10);
+  const int64_t i = strtoll(*at + 1, (char **)at, 10);
   infer_in(s, (uint32_t)n, &x);
   return infer_dim(&x, (int32_t)i);
 }

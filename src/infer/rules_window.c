@@ -37,7 +37,7 @@ static bool numbers_of(struct infer_site *s, const char *name, uint32_t n, int64
   if (infer_invalid_if(s, count != n, "%s has %u number%s, not %u", name, count, plural(count), n))
     return false;
   for (uint32_t i = 0; i < n; i++)
-    if (infer_invalid_if(s, (*out)[i] < least, "%s has a %lld", name, (long long)(*out)[i]))
+    if (infer_invalid_if(s, (*out)[i] < least, "%s has a %s", name, integer((*out)[i]).s))
       return false;
   return true;
 }

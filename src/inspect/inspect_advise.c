@@ -146,9 +146,11 @@ static void advise_conv2matmul(struct inspect *in) {
   }
   if (plainly + more == 0) return;
   char those[64] = "";
-  if (more > 0) snprintf(those, sizeof those, " (%lu of them with --extended-conv1x1)", more);
+  if (more > 0)
+    snprintf(those, sizeof those, " (%s of them with --extended-conv1x1)", decimal(more).s);
   advise(in, "conv2matmul", plainly + more,
-         "%lu of %lu Conv node%s pointwise and can become MatMul%s", plainly + more, convs,
+         "%s of %s Conv node%s pointwise and can become MatMul%s", decimal(plainly + more).s,
+         decimal(convs).s,
          convs == 1            ? " is"
          : plainly + more == 1 ? "s is"
                                : "s are",
@@ -176,9 +178,9 @@ static void advise_import(struct inspect *in) {
                            : "";
   struct inspect_advice *a = advise(
       in, "run", n,
-      "a %s model: no runtime has its %lu node%s%s%s; --pass import-qonnx converts %s to ONNX%s",
-      span_is(model_name(m, first->domain), CUSTOM_OPS_BREVITAS) ? "Brevitas" : "QONNX", n,
-      plural(n), alike ? " " : " such as ", quote(model_name(m, first->op_type)).s,
+      "a %s model: no runtime has its %s node%s%s%s; --pass import-qonnx converts %s to ONNX%s",
+      span_is(model_name(m, first->domain), CUSTOM_OPS_BREVITAS) ? "Brevitas" : "QONNX",
+      decimal(n).s, plural(n), alike ? " " : " such as ", quote(model_name(m, first->op_type)).s,
       n == 1 ? "it" : "them", size);
   if (known) is_next(in, a, p.bytes, run_line(in, "int8", passes), NULL);
 }
@@ -313,7 +315,7 @@ static void advise_alone(struct inspect *in, const struct alone *what) {
   struct prospect p;
   if (!look_ahead(in, passes, &p) || !is_worth(needed_bytes(in), p.bytes)) return;
   struct inspect_advice *a =
-      advise(in, what->command, p.sites, "%lu %s%s%s: about %s in all", p.sites, what->of,
+      advise(in, what->command, p.sites, "%s %s%s%s: about %s in all", decimal(p.sites).s, what->of,
              plural(p.sites), what->words, quote_bytes(p.bytes).s);
   const char *run = arena_printf(&in->arena, "weir %s %s", what->command, paths(in, "", "int8"));
   is_next(in, a, p.bytes, what->needs_samples ? NULL : run, what->lossy ? "int8" : NULL);
@@ -329,8 +331,8 @@ static void advise_saving(struct inspect *in, const char *command, const char *p
   const bool known = look_ahead(in, passes, &p);
   const uint64_t bytes = known ? p.bytes : size_with(in, s->before, s->after);
   struct inspect_advice *a =
-      advise(in, command, s->weights, "%lu %s weight%s as %s: about %s in all", s->weights, which,
-             plural(s->weights), stored, quote_bytes(bytes).s);
+      advise(in, command, s->weights, "%s %s weight%s as %s: about %s in all",
+             decimal(s->weights).s, which, plural(s->weights), stored, quote_bytes(bytes).s);
   if (known) is_next(in, a, bytes, run, kind);
 }
 

@@ -7,6 +7,7 @@
 // not depend on who shows it.
 #include "inspect/inside/inspect_steps.h"
 
+#include "base/sort.h"
 #include "base/varint.h"
 #include "squeeze/gzip_guess.h"
 #include "stream/load/load.h"
@@ -57,7 +58,7 @@ static int compare_u64(const void *pa, const void *pb) {
   return (a > b) - (a < b);
 }
 
-static int compare_ops(const void *pa, const void *pb, void *model) {
+static int compare_ops(const void *pa, const void *pb, const void *model) {
   const struct inspect_op *a = pa, *b = pb;
   const struct model *m = model;
   if (a->count != b->count) return a->count > b->count ? -1 : 1;
@@ -88,7 +89,7 @@ static void gather_ops(struct inspect *in) {
   }
   table_free(keys, cap, sizeof *keys);
   in->n_nodes = n;
-  qsort_r(in->ops, in->n_ops, sizeof *in->ops, compare_ops, (void *)(uintptr_t)m);
+  sort_with(in->ops, in->n_ops, sizeof *in->ops, compare_ops, m);
 }
 
 // ---- tensors ------------------------------------------------------------------------------------

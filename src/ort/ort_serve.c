@@ -61,8 +61,8 @@ static int serve_hello(struct service *s, const struct frame_of_hello *asked, st
                        struct ort_failure *f) {
   if (s->sessions) return ort_fail(f, FRAME_MISUSED, "hello was sent twice");
   if (asked->protocol != FRAME_PROTOCOL)
-    return ort_fail(f, FRAME_MISUSED, "this weir-ort speaks version %d of the protocol, not %llu",
-                    FRAME_PROTOCOL, (unsigned long long)asked->protocol);
+    return ort_fail(f, FRAME_MISUSED, "this weir-ort speaks version %d of the protocol, not %s",
+                    FRAME_PROTOCOL, decimal(asked->protocol).s);
   if (ort_open(&s->ort, asked->library, f) < 0) return -1;
   struct ort_sessions *sessions = ort_sessions_new(&s->ort, s->files);
   if (ort_sessions_provide(sessions, asked->provider, f) < 0) return -1;

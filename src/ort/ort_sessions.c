@@ -195,8 +195,8 @@ int ort_sessions_open(struct ort_sessions *s, const struct frame_of_open *asked,
     return ort_fail(f, FRAME_MISUSED, "%d models are open, which is the limit", ORT_MAX_SESSIONS);
   if (asked->threads < 1 || asked->threads > MOST_THREADS || asked->settings.n % 2 != 0)
     return ort_fail(f, FRAME_MISUSED,
-                    "the request to open a model has %llu threads and %u words of settings",
-                    (unsigned long long)asked->threads, asked->settings.n);
+                    "the request to open a model has %s threads and %u words of settings",
+                    decimal(asked->threads).s, asked->settings.n);
   struct model *m = &s->models[at];
   if (open_session(s, asked, &m->session, f) < 0) return -1;
   out->session = at + 1;
@@ -213,7 +213,7 @@ int ort_sessions_open(struct ort_sessions *s, const struct frame_of_open *asked,
 static struct model *model_of(struct ort_sessions *s, uint64_t session, struct ort_failure *f) {
   if (session >= 1 && session <= ORT_MAX_SESSIONS && s->models[session - 1].session)
     return &s->models[session - 1];
-  ort_fail(f, FRAME_MISUSED, "model %llu is not open", (unsigned long long)session);
+  ort_fail(f, FRAME_MISUSED, "model %s is not open", decimal(session).s);
   return NULL;
 }
 
@@ -287,8 +287,7 @@ int ort_sessions_run(struct ort_sessions *s, const struct frame_of_run *asked, s
   const struct model *m = model_of(s, asked->session, f);
   if (!m) return -1;
   if (asked->file_offset > INT64_MAX / 2)
-    return ort_fail(f, FRAME_MISUSED, "no file has an offset of %llu",
-                    (unsigned long long)asked->file_offset);
+    return ort_fail(f, FRAME_MISUSED, "no file has an offset of %s", decimal(asked->file_offset).s);
   ort_values_release(s->o, &s->held);
   if (give_inputs(s, &asked->inputs, a, &run, f) < 0) return -1;
   name_outputs(m, &asked->wanted, a, &run);

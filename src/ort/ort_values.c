@@ -149,8 +149,8 @@ static int take_strings(struct ort_results *r, struct ort_value *value, uint64_t
                         struct frame_array *out, struct ort_failure *f) {
   const struct ort *o = r->o;
   if (count > FRAME_MAX_BODY / 4)
-    return ort_fail(f, FRAME_NO_ROOM, "output '%s' has %llu strings: too many for one message",
-                    quote_str(out->name).s, (unsigned long long)count);
+    return ort_fail(f, FRAME_NO_ROOM, "output '%s' has %s strings: too many for one message",
+                    quote_str(out->name).s, decimal(count).s);
   struct span *list = arena_zalloc(r->a, (size_t)count * sizeof *list + 1);
   uint64_t all = 0;
   for (uint64_t i = 0; i < count; i++) {

@@ -51,8 +51,8 @@ const char *estimate_words(const struct model *m, uint32_t *op_types, struct are
     if (found.weights == 0) *op_types &= ~(1u << k);
     if (found.weights == 0) continue;
     *bytes += found.bytes_before;
-    words = arena_printf(a, "%s%s%lu weight%s of %s (%s)", words ? words : "", words ? " and " : "",
-                         found.weights, plural(found.weights), op_names[k],
+    words = arena_printf(a, "%s%s%s weight%s of %s (%s)", words ? words : "", words ? " and " : "",
+                         decimal(found.weights).s, plural(found.weights), op_names[k],
                          quote_bytes(found.bytes_before).s);
   }
   return words;

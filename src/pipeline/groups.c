@@ -15,8 +15,7 @@ const struct group *groups_at(uint32_t i) {
 }
 
 const struct group *groups_find(struct span name) {
-  const uint8_t *dot = name.n ? memrchr(name.at, '.', name.n) : NULL;
-  const struct span last = dot ? span_of(dot + 1, (size_t)(name.at + name.n - (dot + 1))) : name;
+  const struct span last = span_behind(name, '.');
   for (uint32_t i = 0; i < GROUPS && last.n > 0; i++)
     if (span_is(name, groups[i].key) || span_is(last, groups[i].class)) return &groups[i];
   return NULL;

@@ -4,8 +4,7 @@
 #include "pipeline/optimize_steps.h"
 
 #include "base/guess.h"
-
-#include <fnmatch.h>
+#include "platform/patterns.h"
 
 enum { ROUND = OPTIMIZE_ROUND, LAST = OPTIMIZE_LAST, END = OPTIMIZE_END };
 enum { ONNX = GOAL_ONNX, QUANTIZATION = GOAL_QUANTIZATION, ONNXRUNTIME = GOAL_ONNXRUNTIME };
@@ -30,7 +29,7 @@ static bool matches(const char *pattern, const char *name) {
   const size_t n = strcspn(name, "/");
   // The name of a family stands for its passes.
   if (strlen(pattern) == n && strncmp(pattern, name, n) == 0) return true;
-  return fnmatch(pattern, name, 0) == 0;
+  return pattern_glob(pattern, name);
 }
 
 static bool named(const char *const *patterns, uint32_t n, const char *name) {

@@ -427,15 +427,15 @@ static struct without_kernel without_kernel(const struct model *m, uint32_t n_be
 static const char *words_of_before(const struct without_kernel *w, int64_t before,
                                    struct arena *a) {
   const char *own =
-      arena_printf(a, "it has one at opset %lld, the opset of the input", (long long)before);
+      arena_printf(a, "it has one at opset %s, the opset of the input", integer(before).s);
   if (w->made == 0) return own;
   const char *made = w->made == 1 ? "a pass made" : "passes made";
   const char *them = w->made == 1 ? "it" : "them";
   if (w->made < w->n)
     return arena_printf(a, "%s; but %s %u of the nodes, and the input does not have %s", own, made,
                         w->made, them);
-  return arena_printf(a, "%s %s; the input, of opset %lld, does not have %s", made, them,
-                      (long long)before, them);
+  return arena_printf(a, "%s %s; the input, of opset %s, does not have %s", made, them,
+                      integer(before).s, them);
 }
 
 // A higher opset means the newer version of each operator, for which a runtime may have no kernel.
@@ -446,13 +446,13 @@ static void warn_of_kernels(const struct pass_run *r, uint32_t n_before, int64_t
   const struct without_kernel w = without_kernel(r->env.m, n_before, before, &a);
   if (target_loads_opset(now) == 0 && target_loads_opset(before))
     r->env.warn(r->env.warn_ctx,
-                arena_printf(&a, "no ONNX Runtime up to 1.%u loads a model of opset %lld",
-                             TARGET_NEWEST, (long long)now),
+                arena_printf(&a, "no ONNX Runtime up to 1.%u loads a model of opset %s",
+                             TARGET_NEWEST, integer(now).s),
                 NULL);
   else if (w.n)
     r->env.warn(r->env.warn_ctx,
-                arena_printf(&a, "no ONNX Runtime up to 1.%u has a CPU kernel at opset %lld for %s",
-                             TARGET_NEWEST, (long long)now, w.names),
+                arena_printf(&a, "no ONNX Runtime up to 1.%u has a CPU kernel at opset %s for %s",
+                             TARGET_NEWEST, integer(now).s, w.names),
                 words_of_before(&w, before, &a));
   arena_free(&a);
 }

@@ -31,8 +31,8 @@ void emit_entry(struct emission *e, struct rope *to, uint32_t field, struct span
 
 static void emit_sidecar(struct emission *e, struct rope *to, uint32_t id) {
   char offset[24], length[24];
-  snprintf(offset, sizeof offset, "%lu", e->x->off[id]);
-  snprintf(length, sizeof length, "%lu", e->m->tensors[id].bytes);
+  snprintf(offset, sizeof offset, "%s", decimal(e->x->off[id]).s);
+  snprintf(length, sizeof length, "%s", decimal(e->m->tensors[id].bytes).s);
   emit_entry(e, to, ONNX_TENSOR_external_data, span_str("location"),
              span_str(e->x->data_names[e->x->data[id]]));
   emit_entry(e, to, ONNX_TENSOR_external_data, span_str("offset"), span_str(offset));

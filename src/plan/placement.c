@@ -184,14 +184,16 @@ static int check_split(const struct placement *x, const struct model *m,
       largest = &m->tensors[i];
   if (!largest || (largest->bytes <= layout->split && x->n_data <= PLAN_DATA_FILES_MAX)) return 0;
   if (largest->bytes > layout->split)
-    err_set(err, ERR_FAIL, "tensor '%s' has %lu bytes, more than the %lu that a data file may have",
-            quote(model_name(m, largest->name)).s, largest->bytes, layout->split);
+    err_set(err, ERR_FAIL, "tensor '%s' has %s bytes, more than the %s that a data file may have",
+            quote(model_name(m, largest->name)).s, decimal(largest->bytes).s,
+            decimal(layout->split).s);
   else
     err_set(err, ERR_FAIL,
-            "with at most %lu bytes each, the output would have %u data files; the limit is %d",
-            layout->split, x->n_data, PLAN_DATA_FILES_MAX);
-  return err_hint(err, "weir does not divide tensors; %lu bytes for each data file are enough",
-                  enough(sizes, n, max_u64(layout->split, largest->bytes), layout->align));
+            "with at most %s bytes each, the output would have %u data files; the limit is %d",
+            decimal(layout->split).s, x->n_data, PLAN_DATA_FILES_MAX);
+  return err_hint(
+      err, "weir does not divide tensors; %s bytes for each data file are enough",
+      decimal(enough(sizes, n, max_u64(layout->split, largest->bytes), layout->align)).s);
 }
 
 // Files and offsets in source order. Tensors of equal bytes (aliases, shared weights) share one range:

@@ -331,8 +331,8 @@ static void fresh_names(struct placement *x, struct plan *p, const struct model 
     if (x->of[i] != PLACE_SIDECAR) continue;
     struct segment s = recipe_segment(p, x->recipe[i], x->off[i]);
     char line[128];
-    int n = snprintf(line, sizeof line, "%lu %lu %lu %u %u\n", s.off, s.len, s.at,
-                     s.kind == SEGMENT_RECIPE ? p->numbers[s.ref] : s.ref, s.kind);
+    int n = snprintf(line, sizeof line, "%s %s %s %u %u\n", decimal(s.off).s, decimal(s.len).s,
+                     decimal(s.at).s, s.kind == SEGMENT_RECIPE ? p->numbers[s.ref] : s.ref, s.kind);
     digest_add(d, line, (size_t)n);
   }
   digest_finish(d, sum);
@@ -388,8 +388,8 @@ static int check_total(const struct model *m, const struct plan_layout *layout, 
       continue;
     return err_set(
         err, ERR_FAIL,
-        "tensor '%s' of %lu bytes makes the output larger than %lu bytes, which is not supported",
-        quote(model_name(m, t->name)).s, t->bytes, OUTPUT_MAX_BYTES);
+        "tensor '%s' of %s bytes makes the output larger than %s bytes, which is not supported",
+        quote(model_name(m, t->name)).s, decimal(t->bytes).s, decimal(OUTPUT_MAX_BYTES).s);
   }
   return 0;
 }
@@ -417,8 +417,8 @@ static int attempt_form(struct attempt *a, struct plan *p, const struct model *m
 
 static int too_large(const struct attempt *a, const struct plan_layout *layout, struct err *err) {
   err_set(err, ERR_FAIL,
-          "'%s' would have %lu bytes, more than the 2147483647 that readers of ONNX accept",
-          quote_str(layout->onnx_name).s, a->onnx.len);
+          "'%s' would have %s bytes, more than the 2147483647 that readers of ONNX accept",
+          quote_str(layout->onnx_name).s, decimal(a->onnx.len).s);
   if (layout->form == PLAN_DATA_INLINE) return err_because(err, REASON_INLINE);
   return err_hint(err, "the bytes are not tensor data, so no layout of data files makes the file "
                        "smaller");
@@ -449,11 +449,11 @@ static const char *layout_text(struct plan *p, const struct placement *x,
                                const struct plan_layout *layout) {
   char split[40] = "";
   if (layout->split && x->n_data > 0)
-    snprintf(split, sizeof split, ",\"split\":%lu", layout->split);
+    snprintf(split, sizeof split, ",\"split\":%s", decimal(layout->split).s);
   if (layout->each && x->n_data > 0) snprintf(split, sizeof split, ",\"each\":true");
-  return arena_printf(&p->arena, "{\"form\":\"%s\",\"align\":%lu,\"inline_below\":%lu%s}",
-                      x->n_data > 0 ? "external" : "inline", layout->align, layout->inline_below,
-                      split);
+  return arena_printf(&p->arena, "{\"form\":\"%s\",\"align\":%s,\"inline_below\":%s%s}",
+                      x->n_data > 0 ? "external" : "inline", decimal(layout->align).s,
+                      decimal(layout->inline_below).s, split);
 }
 
 int plan_build(struct plan *p, const struct model *m, struct recipes *r,

@@ -88,7 +88,7 @@ static void write_head(struct writing *w, const struct plan *p) {
   put_text(w, ",\n\"layout\":");
   put_text(w, p->layout);
   digest_of(p->literals, p->n_literals, literals);
-  snprintf(line, sizeof line, ",\n\"literals\":{\"bytes\":%lu,\"sha256\":\"%s\"},\n", p->n_literals,
+  snprintf(line, sizeof line, ",\n\"literals\":{\"bytes\":%zu,\"sha256\":\"%s\"},\n", p->n_literals,
            digest_hex(literals).s);
   put_text(w, line);
 }
@@ -175,7 +175,7 @@ struct reading {
 };
 
 static int bad(struct reading *in, const char *what) {
-  return err_set(in->err, ERR_MODEL, "the plan's line %lu %s", in->line_number, what);
+  return err_set(in->err, ERR_MODEL, "the plan's line %s %s", decimal(in->line_number).s, what);
 }
 
 static bool take_line(struct reading *in, struct span *line) {
@@ -192,7 +192,7 @@ static bool take_line(struct reading *in, struct span *line) {
 static int expect(struct reading *in, const char *text) {
   struct span line;
   if (take_line(in, &line) && span_is(line, text)) return 0;
-  err_set(in->err, ERR_MODEL, "the plan's line %lu is not '%s'", in->line_number, text);
+  err_set(in->err, ERR_MODEL, "the plan's line %s is not '%s'", decimal(in->line_number).s, text);
   return -1;
 }
 
@@ -203,7 +203,8 @@ static int take_member(struct reading *in, const char *key, struct span *value) 
   size_t n = (size_t)snprintf(start, sizeof start, "\"%s\":", key);
   if (!take_line(in, &line) || line.n < n + 2 || memcmp(line.at, start, n) != 0 ||
       line.at[line.n - 1] != ',') {
-    err_set(in->err, ERR_MODEL, "the plan's line %lu is not its '%s'", in->line_number, key);
+    err_set(in->err, ERR_MODEL, "the plan's line %s is not its '%s'", decimal(in->line_number).s,
+            key);
     return -1;
   }
   *value = span_of(line.at + n, line.n - n - 1);
@@ -252,7 +253,7 @@ static int read_source(struct reading *in, const struct json_value *v) {
 static int read_recipe(struct reading *in, const struct json_value *v) {
   if (recipe_json_read_row(in->p->recipes, v, in->p->n_sources, in->source_sizes, in->err) == 0)
     return 0;
-  err_hint(in->err, "line %lu of the plan", in->line_number);
+  err_hint(in->err, "line %s of the plan", decimal(in->line_number).s);
   return -1;
 }
 

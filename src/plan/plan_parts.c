@@ -521,8 +521,8 @@ int plan_parts_end(struct plan_parts *p, const char *name, const struct plan **p
   place_constants(p);
   const struct rope body = emit_part(p);
   if (body.len > ONNX_MAX_BYTES)
-    return err_set(err, ERR_FAIL, "it has %lu bytes without its constants; the limit is %lu",
-                   body.len, ONNX_MAX_BYTES);
+    return err_set(err, ERR_FAIL, "it has %s bytes without its constants; the limit is %s",
+                   decimal(body.len).s, decimal(ONNX_MAX_BYTES).s);
   add_data(p);
   rope_output(&p->pool, name, body);
   *plan = &p->plan;

@@ -81,8 +81,8 @@ int plan_refer_build(struct plan *p, const struct model *m, struct recipes *r,
     rope_output(&f.pool, how->onnx_name, body);
     if (body.len > ONNX_MAX_BYTES)
       rc = err_set(err, ERR_FAIL,
-                   "the model has %lu bytes without its weights, more than ONNX Runtime can read",
-                   body.len);
+                   "the model has %s bytes without its weights, more than ONNX Runtime can read",
+                   decimal(body.len).s);
   }
   rope_pool_free(&f.pool);
   placement_free(&f.x);

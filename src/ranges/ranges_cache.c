@@ -103,7 +103,7 @@ static int not_whole(struct ranges_in *in, const struct members *m, struct err *
 static struct json_value *parse_part(struct ranges_in *in, struct span part, struct err *err) {
   char what[256];
   find_line(in, part.at);
-  snprintf(what, sizeof what, "%s:%llu", in->path, (unsigned long long)in->line);
+  snprintf(what, sizeof what, "%s:%s", in->path, decimal(in->line).s);
   return json_parse(part, what, err);
 }
 

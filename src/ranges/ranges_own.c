@@ -44,8 +44,7 @@ static int get_real(const struct ranges_in *in, const struct json_value *v, cons
 static int get_count(const struct ranges_in *in, const struct json_value *v, const char *key,
                      uint64_t most, uint64_t *n, struct err *err) {
   if (json_as_uint(json_get(v, key), n) && *n <= most) return 0;
-  return ranges_in_error(in, err, "'%s' is not a whole number up to %llu", key,
-                         (unsigned long long)most);
+  return ranges_in_error(in, err, "'%s' is not a whole number up to %s", key, decimal(most).s);
 }
 
 static int get_text(const struct ranges_in *in, const struct json_value *v, const char *key,
@@ -166,8 +165,8 @@ static int read_histogram(const struct ranges_in *in, const struct json_value *v
     if (!json_as_uint(c, &list[i]) || add_overflows(sum, list[i], &sum))
       return ranges_in_error(in, err, "'counts' has an element that is not a count");
   if (sum > out->elements)
-    return ranges_in_error(in, err, "the histogram counts %llu elements, of %llu",
-                           (unsigned long long)sum, (unsigned long long)out->elements);
+    return ranges_in_error(in, err, "the histogram counts %s elements, of %s", decimal(sum).s,
+                           decimal(out->elements).s);
   h->counts = list;
   h->n_bins = (uint32_t)n;
   return 0;
@@ -233,10 +232,10 @@ static int read_gram(const struct ranges_in *in, const struct json_value *v, con
   if (k == 0 || out->gram_bytes != ranges_gram_bytes(out->gram_k) || out->gram_at % 8 != 0 ||
       !range_fits(out->gram_at, out->gram_bytes, r->data_bytes))
     return ranges_in_error(in, err,
-                           "the Gram matrix of %llu columns (%llu bytes at %llu) is outside the "
-                           "data file of %llu bytes",
-                           (unsigned long long)k, (unsigned long long)out->gram_bytes,
-                           (unsigned long long)out->gram_at, (unsigned long long)r->data_bytes);
+                           "the Gram matrix of %s columns (%s bytes at %s) is outside the "
+                           "data file of %s bytes",
+                           decimal(k).s, decimal(out->gram_bytes).s, decimal(out->gram_at).s,
+                           decimal(r->data_bytes).s);
   return 0;
 }
 
@@ -294,7 +293,7 @@ static int read_end(struct ranges_in *in, const struct json_value *v, const stru
 static int read_line(struct ranges_in *in, struct ranges *r, const uint8_t sum[DIGEST_BYTES],
                      bool *last, struct err *err) {
   char what[256];
-  snprintf(what, sizeof what, "%s:%llu", in->path, (unsigned long long)in->line);
+  snprintf(what, sizeof what, "%s:%s", in->path, decimal(in->line).s);
   struct json_value *v = json_parse(span_of(in->text, in->n_text), what, err);
   if (!v) return -1;
   *last = in->line > 1 && json_get(v, "end") != NULL;

@@ -23,19 +23,39 @@ void ranges_in_fill(const struct ranges_in *in, struct err *err, const char *fmt
   va_start(args, fmt);
   vsnprintf(text, sizeof text, fmt, args);
   va_end(args);
-  err_fill(err, ERR_MODEL, "%s:%llu: %s", in->path, (unsigned long long)in->line, text);
+  err_fill(err, ERR_MODEL, "%s:%s: %s", in->path, decimal(in->line).s, text);
 }
 
 static int read_failed(const struct ranges_in *in, struct err *err) {
   return err_errno(err, errno ? errno : EIO, ERR_INPUT, "'%s' cannot be read", in->path);
 }
 
+static bool failed(const struct ranges_in *in) {
+  return in->f && ferror(in->f);
+}
+
+// The next bytes, at most n; 0 at the end and where it failed.
+static size_t take(struct ranges_in *in, char *to, size_t n) {
+  if (in->f) return again_fread(to, n, in->f);
+  if (n > in->left.n) n = in->left.n;
+  if (n == 0) return 0;
+  memcpy(to, in->left.at, n);
+  in->left = span_of(in->left.at + n, in->left.n - n);
+  return n;
+}
+
+static int take_char(struct ranges_in *in) {
+  char c;
+  if (in->f) return again_getc(in->f);
+  return take(in, &c, 1) == 1 ? (uint8_t)c : EOF;
+}
+
 int ranges_in_line(struct ranges_in *in, bool *ended, struct err *err) {
   in->n_text = 0;
   in->line++;
   *ended = false;
-  for (int c; (c = again_getc(in->f)) != '\n';) {
-    if (c == EOF && ferror(in->f)) return read_failed(in, err);
+  for (int c; (c = take_char(in)) != '\n';) {
+    if (c == EOF && failed(in)) return read_failed(in, err);
     if (c == EOF && in->n_text == 0) {
       *ended = true;
       return 0;
@@ -56,8 +76,8 @@ int ranges_in_whole(struct ranges_in *in, struct err *err) {
   in->line = 1;
   for (;;) {
     TABLE_ROOM(in, text, PIECE);
-    const size_t n = again_fread(in->text + in->n_text, PIECE, in->f);
-    if (n == 0 && ferror(in->f)) return read_failed(in, err);
+    const size_t n = take(in, in->text + in->n_text, PIECE);
+    if (n == 0 && failed(in)) return read_failed(in, err);
     if (n == 0) break;
     in->n_text += n;
     if (in->n_text > RANGES_WHOLE_BYTES)
@@ -140,19 +160,23 @@ int ranges_in_range(const struct ranges_in *in, const struct ranges_value *v, st
 static int read_any(struct ranges_in *in, struct ranges *r, struct err *err) {
   static const char own[] = "{\"weir_ranges\":", table[] = "TRT-";
   char begin[sizeof own] = "";
-  const size_t n = again_fread(begin, sizeof own - 1, in->f);
-  if (n == 0 && ferror(in->f)) return read_failed(in, err);
+  const struct span all = in->left;
+  const size_t n = take(in, begin, sizeof own - 1);
+  if (n == 0 && failed(in)) return read_failed(in, err);
   if (n == 0) return ranges_in_error(in, err, "the file is empty");
-  rewind(in->f);
+  if (in->f) rewind(in->f);
+  in->left = all;
   in->line = 0;
   if (strcmp(begin, own) == 0) return ranges_own_read(in, r, err);
   if (strncmp(begin, table, sizeof table - 1) == 0) return ranges_tensorrt_read(in, r, err);
   return ranges_cache_read(in, r, err);
 }
 
-static int read_file(FILE *f, struct ranges *r, const char *path, struct err *err) {
+// Of `f`, or of the text where that is NULL.
+static int read_file(FILE *f, struct span text, struct ranges *r, const char *path,
+                     struct err *err) {
   const struct quoted shown = quote_path(path);
-  struct ranges_in in = {.f = f, .path = shown.s, .line = 1, .digest = digest_new()};
+  struct ranges_in in = {.f = f, .left = text, .path = shown.s, .line = 1, .digest = digest_new()};
   r->path = arena_string(&r->arena, span_str(path));
   const int rc = read_any(&in, r, err);
   digest_finish(in.digest, r->sha256);
@@ -161,8 +185,8 @@ static int read_file(FILE *f, struct ranges *r, const char *path, struct err *er
 }
 
 static int companion_is_another(const char *path, uint64_t is, uint64_t wanted, struct err *err) {
-  err_fill(err, ERR_INPUT, "'%s' has %llu bytes, but the file of ranges next to it records %llu",
-           quote_path(path).s, (unsigned long long)is, (unsigned long long)wanted);
+  err_fill(err, ERR_INPUT, "'%s' has %s bytes, but the file of ranges next to it records %s",
+           quote_path(path).s, decimal(is).s, decimal(wanted).s);
   return err_hint(err, "the two files were not written together: copy both again, or run 'weir "
                        "calibrate' again");
 }
@@ -182,24 +206,13 @@ static int look_at_data(struct ranges *r, struct err *err) {
 int ranges_read(struct ranges *r, const char *path, struct err *err) {
   FILE *f = plain_file_open(path, "the ranges ", err);
   if (!f) return -1;
-  const int rc = read_file(f, r, path, err);
+  const int rc = read_file(f, span_of(NULL, 0), r, path, err);
   fclose(f);
   return rc ? rc : look_at_data(r, err);
 }
 
 int ranges_parse(struct ranges *r, struct span text, const char *path, struct err *err) {
-  struct arena room = {0};
-  // A stream over no bytes cannot be opened everywhere.
-  char *copy = arena_string(&room, text);
-  FILE *f = text.n ? fmemopen(copy, text.n, "r") : fopen("/dev/null", "re");
-  int rc = -1;
-  if (!f)
-    err_fill_errno(err, errno, ERR_INTERNAL, "no stream over %zu bytes", text.n);
-  else
-    rc = read_file(f, r, path, err);
-  if (f) fclose(f);
-  arena_free(&room);
-  return rc;
+  return read_file(NULL, text, r, path, err);
 }
 
 int ranges_check_data(const struct ranges *r, struct err *err) {

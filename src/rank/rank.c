@@ -275,9 +275,9 @@ static int misfit(const struct side_input *file, const struct rank_product *p, c
                   uint32_t has, uint64_t wants, struct err *err) {
   err_fill(err, ERR_INPUT,
            "'%s' has %s of the value '%s' for %u columns, but the weight '%s' of '%s', which it "
-           "is multiplied with, has %lu rows",
+           "is multiplied with, has %s rows",
            quote_path(file->path).s, what, quote_str(p->value_name).s, has,
-           quote_str(p->tensor_name).s, quote_str(p->name).s, wants);
+           quote_str(p->tensor_name).s, quote_str(p->name).s, decimal(wants).s);
   return err_hint(
       err,
       "calibrate the model with the passes that run before this one: 'weir calibrate --pass …'");

@@ -53,8 +53,9 @@ static int check_source(const struct rebuild *r, struct execution *exec, struct 
     if (!json_as_uint(json_get(f, "size"), &size) || size == sources_size(exec->sources, i))
       continue;
     return err_set(err, ERR_INPUT,
-                   "'%s' has %lu bytes, and the file that the outputs were made from has %lu",
-                   sources_shown(exec->sources, i).s, sources_size(exec->sources, i), size);
+                   "'%s' has %s bytes, and the file that the outputs were made from has %s",
+                   sources_shown(exec->sources, i).s, decimal(sources_size(exec->sources, i)).s,
+                   decimal(size).s);
   }
   return 0;
 }
@@ -170,7 +171,7 @@ static int planned(void *ctx, struct execution *exec, struct err *err) {
       add_found(r, out->name, 0, out->size, "the manifest has no such file");
     else if (r->m.sizes[f] != out->size)
       add_found(r, out->name, 0, r->m.sizes[f],
-                arena_printf(&r->arena, "the run would write %lu bytes", out->size));
+                arena_printf(&r->arena, "the run would write %s bytes", decimal(out->size).s));
   }
   for (uint32_t f = 0; f < r->m.n_files; f++)
     if (!made[f])

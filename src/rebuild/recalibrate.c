@@ -55,7 +55,7 @@ static const char *text_of(struct making *m, const struct json_value *v, const c
 
 static const char *number_of(struct making *m, const struct json_value *v, const char *key) {
   uint64_t n;
-  return json_as_uint(json_get(v, key), &n) ? arena_printf(&m->r->arena, "%lu", n) : NULL;
+  return json_as_uint(json_get(v, key), &n) ? arena_printf(&m->r->arena, "%s", decimal(n).s) : NULL;
 }
 
 static bool is_set(const struct json_value *v, const char *key) {

@@ -184,8 +184,8 @@ static int read_piece_numbers(const struct reading *in, const struct json_value 
       return recipe_rows_bad(err, "has a piece that is not a list of numbers");
   *rest = e;
   if (x[0] >= in->n_files || !range_fits(x[1], x[2], in->file_sizes[x[0]]))
-    return err_set(err, ERR_MODEL, "a recipe's piece [%llu,%llu,%llu] is outside the source files",
-                   (unsigned long long)x[0], (unsigned long long)x[1], (unsigned long long)x[2]);
+    return err_set(err, ERR_MODEL, "a recipe's piece [%s,%s,%s] is outside the source files",
+                   decimal(x[0]).s, decimal(x[1]).s, decimal(x[2]).s);
   if (x[4] > 10 || (!raw && x[3] > x[2]))
     return recipe_rows_bad(err, "has a piece with impossible counts");
   *p = (struct piece){.at = {x[1], x[2], (uint32_t)x[0]},

@@ -440,9 +440,8 @@ static int gather_type(const struct recipes *r, const struct recipe_asked *x,
   const struct recipe *of = &r->rows[x->of[0]], *by = &r->rows[x->of[1]];
   const int64_t axis = x->numbers[0];
   if ((by->dtype != DTYPE_INT32 && by->dtype != DTYPE_INT64) || by->bytes > RECIPE_INDEX_BYTES)
-    return err_set(err, ERR_MODEL, "a recipe gathers by %llu bytes of %s: at most %d of integers",
-                   (unsigned long long)by->bytes, dtype_name((enum dtype)by->dtype),
-                   RECIPE_INDEX_BYTES);
+    return err_set(err, ERR_MODEL, "a recipe gathers by %s bytes of %s: at most %d of integers",
+                   decimal(by->bytes).s, dtype_name((enum dtype)by->dtype), RECIPE_INDEX_BYTES);
   if (axis < 0 || axis >= of->rank || of->rank - 1 + by->rank > RECIPE_MAX_RANK)
     return recipe_rows_bad(err, "gathers along an axis that its operand does not have");
   recipe_rows_ask(to, r, RECIPE_GATHER, x->of);

@@ -62,9 +62,9 @@ int recipe_moves_extent_fits(const struct recipes *r, const struct recipe_asked 
   dtype_bytes(x->dtype, count, &bytes);
   const uint64_t wanted = entries_of(x->encoding, x->dtype, count, bytes);
   if (entries == wanted) return 0;
-  return err_set(err, ERR_MODEL, "a recipe's pieces hold %llu entries where %s of %s needs %llu",
-                 (unsigned long long)entries, quote_dims(x->dims, x->rank).s, dtype_name(x->dtype),
-                 (unsigned long long)wanted);
+  return err_set(err, ERR_MODEL, "a recipe's pieces hold %s entries where %s of %s needs %s",
+                 decimal(entries).s, quote_dims(x->dims, x->rank).s, dtype_name(x->dtype),
+                 decimal(wanted).s);
 }
 
 uint32_t recipe_moves_extent(struct recipes *r, const struct recipe_asked *x) {

@@ -141,14 +141,14 @@ const char *stored_tensors_scheme_words(const struct recipe_quantization *s, str
   const char *symmetric = s->symmetric ? ", symmetric" : "";
   if (s->format == FORMAT_LEVELS) return arena_printf(a, "%u values", s->levels);
   if (s->format == FORMAT_LINEAR && s->block)
-    return arena_printf(a, "%s in blocks of %lu", dtype_name(s->type), s->block);
+    return arena_printf(a, "%s in blocks of %s", dtype_name(s->type), decimal(s->block).s);
   if (s->format == FORMAT_LINEAR)
     return arena_printf(a, "%s%s", dtype_name(s->type),
                         s->axis == RECIPE_PER_TENSOR ? "" : " by channel");
   if (s->format == FORMAT_SHRINK || s->format == FORMAT_AFFINE)
     return s->axis == RECIPE_PER_TENSOR ? "int8" : "int8 by channel";
   if (s->block == 0) return arena_printf(a, "%u bits by channel%s", s->bits, symmetric);
-  return arena_printf(a, "%u bits in blocks of %lu%s", s->bits, s->block, symmetric);
+  return arena_printf(a, "%u bits in blocks of %s%s", s->bits, decimal(s->block).s, symmetric);
 }
 
 // Medians over the weights of speech and OCR models: of blocks of 32 to 128, as of normally distributed numbers; of one scale for a

@@ -52,7 +52,7 @@ struct verified_shown verified_shown(const struct verified *v) {
 
 struct verified_ties verified_ties(uint64_t n) {
   struct verified_ties t = {""};
-  if (n) snprintf(t.s, sizeof t.s, " (%lu tie%s left out)", n, plural(n));
+  if (n) snprintf(t.s, sizeof t.s, " (%s tie%s left out)", decimal(n).s, plural(n));
   return t;
 }
 

@@ -23,7 +23,7 @@ struct look {
 // The next of the names, NUL-terminated; NULL at the end.
 static const char *next_name(const struct look *l, const char **at) {
   if (**at == 0) return NULL;
-  const char *end = strchrnul(*at, ' ');
+  const char *end = *at + strcspn(*at, " ");
   const char *name = arena_string(l->scratch, span_of(*at, (size_t)(end - *at)));
   *at = *end ? end + 1 : end;
   return name;

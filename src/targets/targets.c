@@ -338,10 +338,11 @@ const char *target_needs_words(const struct target_needs *n, struct arena *a) {
   if (n->why != TARGET_FEATURES) return features[n->why].words;
   if (n->node != NO_ID && n->node_opset == 0) return arena_printf(a, "%s", quote_str(n->op).s);
   if (n->node != NO_ID)
-    return arena_printf(a, n->dtype ? "%s of opset %ld with %s" : "%s of opset %ld",
-                        quote_str(n->op).s, (long)n->node_opset, dtype_name(n->dtype));
+    return arena_printf(a, n->dtype ? "%s of opset %s with %s" : "%s of opset %s",
+                        quote_str(n->op).s, integer(n->node_opset).s, dtype_name(n->dtype));
   if (n->opset && n->ir_version)
-    return arena_printf(a, "opset %ld, IR version %ld", (long)n->opset, (long)n->ir_version);
-  if (n->opset) return arena_printf(a, "opset %ld", (long)n->opset);
-  return n->ir_version ? arena_printf(a, "IR version %ld", (long)n->ir_version) : "";
+    return arena_printf(a, "opset %s, IR version %s", integer(n->opset).s,
+                        integer(n->ir_version).s);
+  if (n->opset) return arena_printf(a, "opset %s", integer(n->opset).s);
+  return n->ir_version ? arena_printf(a, "IR version %s", integer(n->ir_version).s) : "";
 }

@@ -144,7 +144,7 @@ static void test_markup(void **state) {
   (void)state;
   struct taken t = {0};
   struct html_out o = out_to(&t);
-  html_put(&o, "<a b=\"%s\">%u %lu 100 %% %.2f</a>", "<\"", 7U, 1UL << 40, 2.5);
+  html_put(&o, "<a b=\"%s\">%u %s 100 %% %.2f</a>", "<\"", 7U, decimal(1ULL << 40).s, 2.5);
   expect(&o, "<a b=\"&lt;&quot;\">7 1099511627776 100 % 2.50</a>");
   html_json_number(&o, 1.0 / 3);
   html_raw(&o, " ");

@@ -1,6 +1,8 @@
 // Spans: a NUL found wherever it is, and nothing else taken for one; hashes that differ where texts do.
 #include "base/span.h"
 
+#include "chance.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -47,8 +49,54 @@ static void a_hash_sees_every_byte(void **state) {
     }
 }
 
+// The first place, as a search byte by byte finds it. Words of two letters meet themselves often; one is longer than any step.
+static const uint8_t *found_slowly(struct span text, struct span what) {
+  for (size_t i = 0; i + what.n <= text.n; i++)
+    if (memcmp(text.at + i, what.at, what.n) == 0) return text.at + i;
+  return NULL;
+}
+
+static void a_word_is_found_where_it_is_first(void **state) {
+  (void)state;
+  static const size_t lengths[] = {1, 2, 3, 5, 8, 254, 255, 256, 400};
+  uint8_t text[1200];
+  uint32_t found = 0;
+  for (uint32_t i = 0; i < 4000; i++) {
+    const size_t n = lengths[i % (sizeof lengths / sizeof *lengths)];
+    for (size_t k = 0; k < sizeof text; k++)
+      text[k] = n < 100 ? "ab"[chance_below(2)] : "aaaaaaab"[chance_below(8)];
+    const struct span all = span_of(text, sizeof text - chance_below(1200));
+    const struct span what = span_of(text + chance_below(sizeof text - n + 1), n);
+    const uint8_t *at = span_find(all, what);
+    assert_ptr_equal(at, found_slowly(all, what));
+    found += at != NULL;
+  }
+  assert_true(found > 1000 && found < 3900);
+  assert_null(span_find(span_of(NULL, 0), span_str("a")));
+  assert_null(span_find(span_of("a", 0), span_str("a")));
+  assert_ptr_equal(span_find(span_of(text, 3), span_str("")), text);
+}
+
+static void a_part_behind_the_last_one(void **state) {
+  (void)state;
+  assert_true(span_is(span_behind(span_str("a.b.c"), '.'), "c"));
+  assert_true(span_is(span_behind(span_str("a.b."), '.'), ""));
+  assert_true(span_is(span_behind(span_str("abc"), '.'), "abc"));
+  assert_int_equal(span_behind(span_of(NULL, 0), '.').n, 0);
+}
+
+static void a_secret_is_gone(void **state) {
+  (void)state;
+  char text[] = "-secret-";
+  span_wipe(span_of(text + 1, 6));
+  span_wipe(span_of(NULL, 0));
+  assert_memory_equal(text, "-\0\0\0\0\0\0-", sizeof text);
+}
+
 int test_span(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(a_nul_is_found_wherever_it_is),
-                                     cmocka_unit_test(a_hash_sees_every_byte)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_nul_is_found_wherever_it_is), cmocka_unit_test(a_hash_sees_every_byte),
+      cmocka_unit_test(a_word_is_found_where_it_is_first),
+      cmocka_unit_test(a_part_behind_the_last_one), cmocka_unit_test(a_secret_is_gone)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

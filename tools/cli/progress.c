@@ -52,16 +52,16 @@ void progress_line(char *line, size_t room, const struct progress *p) {
   size_t n =
       (size_t)snprintf(line, room, "%-9s %3.0f %%  ", p->label ? p->label : "", share(p) * 100);
   if (t->pieces && n < room)
-    n += (size_t)snprintf(line + n, room - n, "%lu of %lu %s", t->bytes_done, t->bytes_total,
-                          t->pieces);
+    n += (size_t)snprintf(line + n, room - n, "%s of %s %s", decimal(t->bytes_done).s,
+                          decimal(t->bytes_total).s, t->pieces);
   else if (n < room)
     n += (size_t)snprintf(line + n, room - n, "%s of %s", quote_bytes(t->bytes_done).s,
                           quote_bytes(t->bytes_total).s);
   if (rate > 0 && !t->pieces && n < room)
     n += (size_t)snprintf(line + n, room - n, "  %s/s", quote_bytes(rate).s);
   if (left != UINT64_MAX && n < room)
-    n +=
-        (size_t)snprintf(line + n, room - n, "  %lu:%02u left", (left / 60), (unsigned)(left % 60));
+    n += (size_t)snprintf(line + n, room - n, "  %s:%02u left", decimal(left / 60).s,
+                          (unsigned)(left % 60));
   if (t->tensor && n < room) snprintf(line + n, room - n, "  %s", quote_str(t->tensor).s);
 }
 

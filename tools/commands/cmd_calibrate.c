@@ -20,10 +20,11 @@ static void print_scales_json(const struct calibrate_scaled *made, const char *p
 }
 
 static void print_scales(const struct calibrate_scaled *made, const char *path) {
-  printf("scales of %lu value%s and %lu weight%s", made->values, plural(made->values),
-         made->weights, plural(made->weights));
+  printf("scales of %s value%s and %s weight%s", decimal(made->values).s, plural(made->values),
+         decimal(made->weights).s, plural(made->weights));
   if (made->left)
-    printf(", %lu left out (computed, in blocks, without a name, or too many)", made->left);
+    printf(", %s left out (computed, in blocks, without a name, or too many)",
+           decimal(made->left).s);
   printf("\nwrote %s; use it with 'weir static --override'\n", quote_path(path).s);
 }
 

@@ -40,17 +40,17 @@ static void write_report(const struct run_report *r, struct json_out *j) {
   json_put_uint(j, "skipped", step->skipped);
 }
 
-static void tell(struct run_report *r) {
+static void tell_run(struct run_report *r) {
   const struct run_step *step = &r->passes->steps[r->passes->n_steps - 1];
   render_passes.tell(r);
   if (r->asked.shown->plain)
-    r->told.line = arena_printf(&r->arena, "converted=%lu skipped=%lu output=%s", step->converted,
-                                step->skipped, r->out.path);
+    r->told.line = arena_printf(&r->arena, "converted=%s skipped=%s output=%s",
+                                decimal(step->converted).s, decimal(step->skipped).s, r->out.path);
 }
 
 int cmd_conv2matmul(const struct cli_args *args, struct err *err) {
   struct pass_edits pj;
-  const struct run_forms forms = {write_report, tell, render_passes.hint};
+  const struct run_forms forms = {write_report, tell_run, render_passes.hint};
   pass_edits_init(&pj, &report_observer, &forms);
   int rc = pass_command_take_flags(&pj, args, err);
   if (rc == 0 && strict(&pj) && cli_given(args, OPT_INPUTS_ARE_CONSTANT))

@@ -9,7 +9,7 @@
 #include "execute/execution.h"
 #include "request/cli_request.h"
 
-static void tell(struct run_report *r) {
+static void tell_run(struct run_report *r) {
   const uint32_t n = r->files.n_outputs - 1;
   if (n > 1)
     r->told.did = arena_printf(&r->arena, "rewritten with %u data files", n);
@@ -17,7 +17,7 @@ static void tell(struct run_report *r) {
     r->told.did = n == 1 ? "rewritten with one data file" : "rewritten as one file";
 }
 
-static const struct run_forms forms = {.tell = tell};
+static const struct run_forms forms = {.tell = tell_run};
 
 static int edit(struct execution *exec, void *ctx, struct err *err) {
   (void)ctx;

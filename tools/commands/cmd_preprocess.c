@@ -38,7 +38,7 @@ static void hint(const struct run_report *r) {
   render_passes.hint(r);
 }
 
-static void tell(struct run_report *r) {
+static void tell_run(struct run_report *r) {
   uint64_t converted = 0;
   for (uint32_t i = 0; i < r->passes->n_steps; i++)
     converted += r->passes->steps[i].converted;
@@ -46,7 +46,7 @@ static void tell(struct run_report *r) {
   if (r->work.edits > 0 && converted == 0) r->told.did = "marked as preprocessed";
 }
 
-static const struct run_forms forms = {render_passes_json, tell, hint};
+static const struct run_forms forms = {render_passes_json, tell_run, hint};
 
 static int add_steps(struct pipeline *p, const struct cli_args *args, struct err *err) {
   struct optimize_asked asked = {.goal = GOAL_QUANTIZATION};

@@ -14,7 +14,7 @@ static int opset_of(const struct cli_args *args, int64_t *opset, struct err *err
   const char *text = cli_string(args, OPT_OPSET_OR_AUTO);
   struct pass_edits pj;
   char *end;
-  *opset = strtol(text, &end, 10);
+  *opset = strtoll(text, &end, 10);
   if (end != text && *end == 0 && *opset > 0 && *opset < 1000) return 0;
   if (strcmp(text, "auto") != 0) {
     err_fill(err, ERR_USAGE, "--opset must be a number or auto, not '%s'", quote_str(text).s);

@@ -8,12 +8,12 @@
 #include "execute/replay_log.h"
 #include "request/cli_request.h"
 
-static void tell(struct run_report *r) {
-  r->told.did =
-      arena_printf(&r->arena, "%lu edit%s replayed", r->work.edits, plural(r->work.edits));
+static void tell_run(struct run_report *r) {
+  r->told.did = arena_printf(&r->arena, "%s edit%s replayed", decimal(r->work.edits).s,
+                             plural(r->work.edits));
 }
 
-static const struct run_forms forms = {.tell = tell};
+static const struct run_forms forms = {.tell = tell_run};
 
 static int replay(struct execution *exec, struct replay_log *in, bool partial, struct err *err) {
   const struct edit_log_info *head = &in->head;

@@ -27,9 +27,9 @@ static void print(const struct cli_args *args, const struct audit_target *t,
   if (made->was_signed)
     printf("%s is signed already, with this key\n", quote_path(t->model).s);
   else
-    printf("signed %s (%lu file%s, %s) with the %s key %.16s...: %s%s\n", quote_path(t->model).s,
-           made->files, plural(made->files), quote_bytes(made->bytes).s, sign_key_curve(key),
-           sign_key_id(key), quote_path(t->signature).s,
+    printf("signed %s (%s file%s, %s) with the %s key %.16s...: %s%s\n", quote_path(t->model).s,
+           decimal(made->files).s, plural(made->files), quote_bytes(made->bytes).s,
+           sign_key_curve(key), sign_key_id(key), quote_path(t->signature).s,
            made->replaced ? ", in place of an older signature" : "");
 }
 

@@ -107,8 +107,8 @@ static void print_json(const struct verify *v, const struct err *verdict) {
 }
 
 // What was found, in all forms that are asked for; the verdict goes first, then what failed on the way.
-static int tell(struct records *r, const struct verify *v, const struct cli_args *args,
-                struct err *err) {
+static int tell_all(struct records *r, const struct verify *v, const struct cli_args *args,
+                    struct err *err) {
   struct err verdict = {0}, late = {0};
   const int bad = verify_judge(v, &verdict), rc = write_records(r, v, args, &verdict, &late);
   if (cli_flag(args, OPT_JSON))
@@ -141,7 +141,7 @@ int cmd_verify(const struct cli_args *args, struct err *err) {
   else if (rc == 0)
     rc = verify_models(&v, cli_operand(args, "SRC"), cli_operand(args, "OUT"),
                        cli_flag(args, OPT_ALLOW_LINKS), err);
-  if (rc == 0) rc = tell(&records, &v, args, err);
+  if (rc == 0) rc = tell_all(&records, &v, args, err);
   record_file_drop(&records.json);
   record_file_drop(&records.page);
   verify_end(&v);

@@ -32,8 +32,9 @@ static void look_at(struct info *in, const struct weight *w) {
   *(node ? &in->nodes : &in->initializers) += 1;
   struct span name = node ? model_name(m, m->nodes[w->node].name) : model_value_name(m, w->value);
   if (!in->json) {
-    printf("%s: %s: %s - %lu elements, %s, %lu bytes\n", node ? "Node" : "Initializer",
-           quote(name).s, quote_dims(dims, t->rank).s, elements, dtype_name(t->dtype), t->bytes);
+    printf("%s: %s: %s - %s elements, %s, %s bytes\n", node ? "Node" : "Initializer", quote(name).s,
+           quote_dims(dims, t->rank).s, decimal(elements).s, dtype_name(t->dtype),
+           decimal(t->bytes).s);
     return;
   }
   json_object(in->json);
@@ -78,10 +79,10 @@ int shrink_info(const struct cli_args *args, const char *path, struct err *err) 
     json_put_uint(&j, "total_bytes_of_files", total);
     report_json_end(&j);
   } else if (rc == 0) {
-    printf("Constant nodes: %lu of %lu\nInitializers: %lu of %lu\n", in.nodes, in.all_nodes,
-           in.initializers, in.all_initializers);
-    printf("Total bytes from weights: %lu bytes, %lu bytes from other data\n", in.bytes,
-           total > in.bytes ? total - in.bytes : 0);
+    printf("Constant nodes: %s of %s\nInitializers: %s of %s\n", decimal(in.nodes).s,
+           decimal(in.all_nodes).s, decimal(in.initializers).s, decimal(in.all_initializers).s);
+    printf("Total bytes from weights: %s bytes, %s bytes from other data\n", decimal(in.bytes).s,
+           decimal(total > in.bytes ? total - in.bytes : 0).s);
   }
   model_free(&m);
   sources_close(sources);

@@ -6,7 +6,6 @@
 // are refused before anything is made.
 #include "commands/shrink_inputs.h"
 
-#include "base/again.h"
 #include "base/shell_words.h"
 #include "cli/report.h"
 #include "execute/execution.h"
@@ -14,7 +13,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <dirent.h>
 
 // The last part of a path, with the slashes around it, is cut off.
 static void cut_last(char *path) {
@@ -87,33 +85,45 @@ static int add_file(struct shrink_inputs *s, const struct cli_args *args, const 
 
 // ---- folders -----------------------------------------------------------------------------------
 
-static int is_model(const struct dirent *e) {
-  return e->d_name[0] != '.' && str_ends(e->d_name, ".onnx");
+struct models {
+  struct arena *room;
+  TABLE(const char *, names);
+};
+
+static int keep_model(void *ctx, const char *name) {
+  struct models *m = ctx;
+  if (name[0] != '.' && str_ends(name, ".onnx"))
+    *TABLE_PUSH(m, names) = arena_string(m->room, span_str(name));
+  return 0;
 }
 
-// By bytes: alphasort would ask the locale.
-static int by_name(const struct dirent **a, const struct dirent **b) {
-  return strcmp((*a)->d_name, (*b)->d_name);
+static int by_bytes(const void *a, const void *b) {
+  return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static int list_models(struct models *m, const char *path) {
+  struct folder f = folder_open(HERE, path, 0);
+  int ended;
+  const int rc = folder_is_open(f) ? folder_names(f, keep_model, m, &ended) : -1;
+  folder_close(&f);
+  if (m->n_names > 0) qsort(m->names, m->n_names, sizeof *m->names, by_bytes);
+  return rc;
 }
 
 static int add_folder(struct shrink_inputs *s, const struct cli_args *args, const char *folder,
                       struct err *err) {
-  struct dirent **names = NULL;
-  int rc = 0, n;
-  AGAIN(n, scandir(folder, &names, is_model, by_name));
-  if (n < 0)
-    return err_errno(err, errno, ERR_INPUT, "the folder '%s' cannot be read", quote_str(folder).s);
-  if (n == 0) {
+  struct models m = {.room = &s->arena};
+  int rc = 0;
+  if (list_models(&m, folder)) {
+    rc = err_errno(err, errno, ERR_INPUT, "the folder '%s' cannot be read", quote_str(folder).s);
+  } else if (m.n_names == 0) {
     rc = err_set(err, ERR_INPUT, "no .onnx files in '%s'", quote_str(folder).s);
     if (args->n_operands == 2) err_fill_hint(err, "--output-dir names the folder of the outputs");
   }
   const char *between = str_ends(folder, "/") ? "" : "/";
-  for (int i = 0; i < n; i++) {
-    const char *path = arena_printf(&s->arena, "%s%s%s", folder, between, names[i]->d_name);
-    if (rc == 0) rc = add_file(s, args, path, err);
-    free(names[i]);
-  }
-  free(names);
+  for (uint32_t i = 0; rc == 0 && i < m.n_names; i++)
+    rc = add_file(s, args, arena_printf(&s->arena, "%s%s%s", folder, between, m.names[i]), err);
+  TABLE_FREE(&m, names);
   return rc;
 }
 

@@ -76,8 +76,8 @@ static int take_goal(void *asked, const struct taking *t) {
 
 static int take_fold_limit(void *asked, const struct taking *t) {
   if (!cli_given(t->args, t->option)) return 0; // the pass has the same preset
-  const unsigned long long bytes = cli_size(t->args, t->option);
-  ((struct optimize_asked *)asked)->fold_limit = arena_printf(t->arena, "%llu", bytes);
+  const uint64_t bytes = cli_size(t->args, t->option);
+  ((struct optimize_asked *)asked)->fold_limit = arena_printf(t->arena, "%s", decimal(bytes).s);
   return 0;
 }
 
@@ -87,7 +87,7 @@ static int numbers(const struct taking *t, const char *whole, const char *at, co
   for (;; at++) {
     char *end;
     errno = 0;
-    const long long x = strtoll(at, &end, 10);
+    const int64_t x = strtoll(at, &end, 10);
     if (end == at || errno || x < 1 || x > INT32_MAX || *at == '+' || *at == ' ')
       return bad(t, whole, "whole numbers from 1 on");
     to[(*n)++] = x;

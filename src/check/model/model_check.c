@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static void tell(struct model_check *c, const struct model_check_fault *fault) {
+static void tell_fault(struct model_check *c, const struct model_check_fault *fault) {
   const enum err_kind kind = fault->cause ? fault->cause->kind : ERR_MODEL;
   c->count[fault->level]++;
   if (fault->level == FAULT_ERROR) {
@@ -28,12 +28,12 @@ static void take_fault(void *ctx, enum fault_level level, const char *place, con
     c->unfinished = true;
     fault = (struct model_check_fault){level, "", why.msg, &why, false};
   }
-  tell(c, &fault);
+  tell_fault(c, &fault);
 }
 
 void model_check_tell_end(struct model_check *c, const struct err *found) {
   const struct model_check_fault fault = {FAULT_ERROR, "", found->msg, found, true};
-  if (strcmp(c->last_error, found->msg) != 0) tell(c, &fault);
+  if (strcmp(c->last_error, found->msg) != 0) tell_fault(c, &fault);
 }
 
 // ---- what inference says -----------------------------------------------------------------------

@@ -83,7 +83,7 @@ static bool goes_on(void *ctx) {
   return !stopped(ctx);
 }
 
-static void tell(struct team *t, uint64_t bytes) {
+static void tell_progress(struct team *t, uint64_t bytes) {
   if (!observer_ticks(t->o->observer)) return;
   pthread_mutex_lock(&t->mu);
   t->bytes_done += bytes;
@@ -160,7 +160,7 @@ static int compare_bytes(struct worker *w, const struct part *x, struct err *err
                          : elements_differ(w, x->first + done, n, &differ, task, err);
     if (rc) return -1;
     if (differ) t->differs[x->pair] = true;
-    tell(t, n);
+    tell_progress(t, n);
   }
   return 0;
 }
@@ -215,7 +215,7 @@ static int compare_elements(struct worker *w, const struct part *x, struct contr
     }
     const struct figures leaf = look(f, w->b->wide[0], w->b->wide[1], x->first + done, n);
     figures_push(&tree, &leaf);
-    tell(t, n * each[0]);
+    tell_progress(t, n * each[0]);
   }
   f->figures = figures_root(&tree);
   f->differs = f->differing > 0;

@@ -730,13 +730,12 @@ static int see_to_opset(struct half *h, struct err *err) {
   const int64_t opset = kit_opset(&h->k, h->k.m->main_graph), least = least_opset(h);
   if (opset == 0) edit_set_opset(h->k.e, span_of("", 0), 13);
   if (opset == 0 || opset >= least) return 0;
-  err_fill(err, ERR_MODEL,
-           "the model has opset %lld, but Cast supports the type only from opset %lld",
-           (long long)opset, (long long)least);
+  err_fill(err, ERR_MODEL, "the model has opset %s, but Cast supports the type only from opset %s",
+           integer(opset).s, integer(least).s);
   return err_hint(err,
-                  "raise it first: weir optimize IN OUT --opset %lld (in a pipeline: the pass "
-                  "opset:version=%lld)",
-                  (long long)least, (long long)least);
+                  "raise it first: weir optimize IN OUT --opset %s (in a pipeline: the pass "
+                  "opset:version=%s)",
+                  integer(least).s, integer(least).s);
 }
 
 int cast_graph_run(struct pass_env *env, const struct cast_graph_options *o, struct err *err) {

@@ -203,8 +203,9 @@ const char *pass_values_whole(struct span text, uint64_t least, uint64_t most, u
   while (digits < text.n && text.at[digits] >= '0' && text.at[digits] <= '9')
     digits++;
   const bool too_large = is_number ? *n > most : digits > 0 && digits == text.n;
-  if (!too_large && most == INT32_MAX) return arena_printf(a, "a whole number from %lu", least);
-  return arena_printf(a, "a whole number from %lu to %lu", least, most);
+  if (!too_large && most == INT32_MAX)
+    return arena_printf(a, "a whole number from %s", decimal(least).s);
+  return arena_printf(a, "a whole number from %s to %s", decimal(least).s, decimal(most).s);
 }
 
 int pass_values_put(struct pass_values *v, uint32_t option, struct span text, struct arena *a,
@@ -424,7 +425,7 @@ const char *pass_values_text(const struct pass_values *v, uint32_t option, struc
   switch (v->pass->options[option].kind) {
   case PASS_FLAG: return x->number ? "true" : "false";
   case PASS_COUNT:
-  case PASS_NUMBER: return arena_printf(a, "%lu", x->number);
+  case PASS_NUMBER: return arena_printf(a, "%s", decimal(x->number).s);
   case PASS_CHOICE:
   case PASS_TEXT: return x->text;
   case PASS_LIST:

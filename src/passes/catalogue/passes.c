@@ -93,15 +93,9 @@ struct span passes_class(const struct pass *pass) {
   return span_str(slash && slash[1] >= 'A' && slash[1] <= 'Z' ? slash + 1 : "");
 }
 
-// The part after the last dot, or all of it.
-static struct span after_dot(struct span name) {
-  const uint8_t *dot = name.n ? memrchr(name.at, '.', name.n) : NULL;
-  return dot ? span_of(dot + 1, (size_t)(name.at + name.n - (dot + 1))) : name;
-}
-
 bool passes_called(const struct pass *pass, struct span name) {
   if (span_is(name, pass->name) || (pass->also && span_is(name, pass->also))) return true;
-  const struct span last = after_dot(name);
+  const struct span last = span_behind(name, '.');
   if (last.n == 0) return false;
   return span_eq(last, passes_class(pass)) || has_word(pass->classes, last);
 }
@@ -168,7 +162,7 @@ static void make_index(void) {
 // The first pass that has the name (passes_called).
 static const struct pass *called(struct span name) {
   if (index_of_names.cap == 0) make_index();
-  const struct entry *whole = entry_of(name, false), *last = entry_of(after_dot(name), true);
+  const struct entry *whole = entry_of(name, false), *last = entry_of(span_behind(name, '.'), true);
   if (!whole->pass || (last->pass && last->rank < whole->rank)) return last->pass;
   return whole->pass;
 }

@@ -137,10 +137,10 @@ static void warn_of_opset(struct rewriting *w) {
   if (w->opset_wanted == 0) return;
   kit_warn(&w->k,
            arena_printf(&w->k.site,
-                        "Pad or Slice were written as in opset %lld, but the model has opset "
-                        "%lld: runtimes refuse the result (onnx-conv2matmul writes the same)",
-                        (long long)w->opset_wanted,
-                        (long long)kit_opset(&w->k, w->k.m->main_graph)),
+                        "Pad or Slice were written as in opset %s, but the model has opset "
+                        "%s: runtimes refuse the result (onnx-conv2matmul writes the same)",
+                        integer(w->opset_wanted).s,
+                        integer(kit_opset(&w->k, w->k.m->main_graph)).s),
            "without --strict-compat, weir writes them for the model's opset");
 }
 

@@ -130,7 +130,7 @@ void static_warn_theirs(struct static_run *s) {
     const struct static_told *told = &s->theirs[i];
     if (told->n == 0) continue;
     char more[40] = "";
-    if (told->n > 1) snprintf(more, sizeof more, " (and %lu more)", (unsigned long)told->n - 1);
+    if (told->n > 1) snprintf(more, sizeof more, " (and %s more)", decimal(told->n - 1).s);
     kit_warn(&s->k,
              arena_printf(&s->k.site,
                           "node %s%s %s: quantize_static does the same, but the result differs "

@@ -179,8 +179,8 @@ static int check_together(const struct reading *r, struct static_override *o,
   if (!o->has_scale || may_hold(r, o, usual)) return 0;
   if (type == DTYPE_FLOAT8E4M3FN) return refuse(r, err, "zero_point is not 0, as float8 requires");
   int8_full_codes(type, &least, &most);
-  return refuse(r, err, "zero_point %ld is outside %ld to %ld, the range of %s", (long)o->zero,
-                (long)least, (long)most, dtype_name(type));
+  return refuse(r, err, "zero_point %s is outside %s to %s, the range of %s", integer(o->zero).s,
+                integer(least).s, integer(most).s, dtype_name(type));
 }
 
 // ---- a second type -------------------------------------------------------------------------------
@@ -282,12 +282,12 @@ static int check_axis(const struct reading *r, const struct static_overrides *of
   const struct model_tensor *t = &r->s->k.m->tensors[c.tensor];
   const int64_t axis = of->of->axis < 0 ? of->of->axis + t->rank : of->of->axis;
   if (axis < 0 || axis >= t->rank)
-    return refuse(r, err, "axis %ld of a tensor of %u dim%s", (long)of->of->axis, t->rank,
+    return refuse(r, err, "axis %s of a tensor of %u dim%s", integer(of->of->axis).s, t->rank,
                   plural(t->rank));
   const int64_t n = model_dims(r->s->k.m, t)[axis];
   if (of->n == 1 || of->n == (uint64_t)n) return 0;
-  return refuse(r, err, "%u overrides for %ld channel%s along axis %ld", of->n, (long)n,
-                plural((uint64_t)n), (long)of->of->axis);
+  return refuse(r, err, "%u overrides for %s channel%s along axis %s", of->n, integer(n).s,
+                plural((uint64_t)n), integer(of->of->axis).s);
 }
 
 static int read_tensor(struct reading *r, const struct json_value *v, struct err *err) {

@@ -114,9 +114,9 @@ static int check_zeros(struct static_run *s, const struct static_entry *e,
   for (uint32_t i = 0; i < o->n; i++) {
     if (!o->of[i].has_scale || (o->of[i].zero >= least && o->of[i].zero <= most)) continue;
     err_fill(err, ERR_USAGE,
-             "override of tensor '%s': zero_point %ld is outside %ld to %ld, the range of %s",
-             quote(model_value_name(s->k.m, e->value)).s, (long)o->of[i].zero, (long)least,
-             (long)most, dtype_name(e->as.type));
+             "override of tensor '%s': zero_point %s is outside %s to %s, the range of %s",
+             quote(model_value_name(s->k.m, e->value)).s, integer(o->of[i].zero).s,
+             integer(least).s, integer(most).s, dtype_name(e->as.type));
     return err_hint(err, "add its quant_type");
   }
   return 0;
@@ -127,10 +127,9 @@ static int check_channels(struct static_run *s, const struct static_entry *e, ui
                           struct err *err) {
   if (channels <= RANGES_MOST_CHANNELS) return 0;
   err_fill(err, ERR_USAGE,
-           "override of tensor '%s': the tensor has %lu channels, but values can be given for at "
+           "override of tensor '%s': the tensor has %s channels, but values can be given for at "
            "most %d",
-           quote(model_value_name(s->k.m, e->value)).s, (unsigned long)channels,
-           RANGES_MOST_CHANNELS);
+           quote(model_value_name(s->k.m, e->value)).s, decimal(channels).s, RANGES_MOST_CHANNELS);
   return err_hint(err, "omit rmin, rmax, scale and zero_point, or omit the axis");
 }
 

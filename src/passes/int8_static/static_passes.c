@@ -58,7 +58,7 @@ static int read_axis(const char *text, struct static_axis *to, struct arena *a, 
   char *end;
   if (sign && sign > text && sign[1]) {
     to->op = arena_string(a, span_of(text, (size_t)(sign - text)));
-    to->axis = strtol(sign + 1, &end, 10);
+    to->axis = strtoll(sign + 1, &end, 10);
     if (!*end && to->axis >= -64 && to->axis < 64) return 0;
   }
   err_set(err, ERR_USAGE, "--qdq-op-type-per-channel-support-to-axis '%s' is not OP=AXIS",

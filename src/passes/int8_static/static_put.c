@@ -471,9 +471,9 @@ static void warn_fused(struct static_run *s, uint64_t n, uint32_t node) {
   const struct quoted name = quote(model_name(s->k.m, s->k.m->nodes[node].name));
   kit_warn(&s->k,
            arena_printf(&s->k.site,
-                        "%lu weight%s of 8 bits in blocks with activations of 8 bits: ONNX "
+                        "%s weight%s of 8 bits in blocks with activations of 8 bits: ONNX "
                         "Runtime runs MatMul '%s' only with its optimizations disabled",
-                        (unsigned long)n, plural(n), name.s),
+                        decimal(n).s, plural(n), name.s),
            "use --activation-type uint16 or --weight-type int4, or omit --block-size");
 }
 
@@ -503,9 +503,9 @@ static int check_blocks(struct static_run *s, struct err *err) {
   }
   kit_warn(&s->k,
            arena_printf(&s->k.site,
-                        "--block-size applies to weights of two dims only: %lu of more dims get "
+                        "--block-size applies to weights of two dims only: %s of more dims get "
                         "no blocks: '%s'%s",
-                        (unsigned long)others, name.s, others > 1 ? " is the first" : ""),
+                        decimal(others).s, name.s, others > 1 ? " is the first" : ""),
            "--per-channel gives them a scale for each channel");
   return 0;
 }

@@ -196,7 +196,7 @@ void static_qoperator_write(struct static_qoperator_run *q, struct static_coded 
   h->zero = int8_tensor(&s->k, stem, "_zero_point", c->entry.zeros, c->tensor);
 }
 
-static void write(struct static_qoperator_run *q, struct static_coded *c) {
+static void write_first(struct static_qoperator_run *q, struct static_coded *c) {
   static_qoperator_write(q, c);
   q->reported = true;
   kit_report(&q->s->k, &(struct kit_report){.node = q->node,
@@ -243,7 +243,7 @@ static const struct static_held *take_constant(struct static_qoperator_run *q,
                                    .from_end = w->from_end,
                                    .constant = true};
     make_room(q, c, w);
-    write(q, c);
+    write_first(q, c);
   }
   c->entry.role = NULL;
   if (!static_qoperator_held(q, w->value)) static_qoperator_hold(q, w->value, &c->held);

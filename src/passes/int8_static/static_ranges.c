@@ -9,9 +9,9 @@
 #include "passes/int8_static/inside/static.h"
 
 #include "json/json.h"
+#include "platform/patterns.h"
 #include "ranges/ranges.h"
 
-#include <fnmatch.h>
 #include <math.h>
 
 bool static_is_of_softmax(const struct static_run *s, uint32_t value) {
@@ -142,7 +142,7 @@ static bool is_left_out(const struct static_run *s, const struct left_out *by, u
   const char *name = model_name_str(s->k.m, s->k.m->values[value].name);
   for (const struct json_value *p = json_first(by->patterns); p; p = json_next(p)) {
     struct span pattern;
-    if (json_as_string(p, &pattern) && fnmatch((const char *)pattern.at, name, 0) == 0) return true;
+    if (json_as_string(p, &pattern) && pattern_glob((const char *)pattern.at, name)) return true;
   }
   return by->all;
 }

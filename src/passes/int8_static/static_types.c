@@ -130,7 +130,7 @@ static void enter(struct walk *w, uint32_t graph, uint32_t node, uint32_t attr) 
   *TABLE_PUSH(w, scopes) = (struct scope){w->m->graphs[graph].first_node, node, graph, attr};
 }
 
-static void bind(struct walk *w, uint32_t graph, uint32_t node) {
+static void bind_inputs(struct walk *w, uint32_t graph, uint32_t node) {
   const struct model_graph *g = &w->m->graphs[graph];
   const struct model_node *n = &w->m->nodes[node];
   for (uint32_t i = 0; i < g->n_inputs; i++) {
@@ -192,7 +192,7 @@ static bool call(struct walk *w, uint32_t node) {
       set(w, model_output(m, n, i), true);
     return true;
   }
-  bind(w, m->functions[function].graph, node);
+  bind_inputs(w, m->functions[function].graph, node);
   enter(w, m->functions[function].graph, node, NO_ID);
   return true;
 }
@@ -204,7 +204,7 @@ static void control(struct walk *w, uint32_t node, uint32_t attr) {
     settle(w, node);
     return;
   }
-  if (op != OP_If) bind(w, body, node);
+  if (op != OP_If) bind_inputs(w, body, node);
   if (op == OP_Loop && w->m->graphs[body].n_inputs) // counts its turns
     set(w, w->m->graph_io[w->m->graphs[body].inputs], true);
   enter(w, body, node, attr);

@@ -35,9 +35,9 @@ void kit_report_done(struct kit *k) {
   if (n == 0) return;
   kit_warn(k,
            arena_printf(&k->site,
-                        "%s: %lu not changed, because the model lists the weight as an input that "
+                        "%s: %s not changed, because the model lists the weight as an input that "
                         "callers may override",
-                        k->pass, n),
+                        k->pass, decimal(n).s),
            "if no caller overrides it, --inputs-are-constant treats such weights as constants");
 }
 

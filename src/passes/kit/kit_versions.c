@@ -25,13 +25,13 @@ int kit_refuse_raise(const struct kit *k, uint32_t node, int64_t from, int64_t t
                      const struct schema_change *c, const char *hint, struct err *err) {
   const struct node_words words = model_node_words(k->m, node);
   if (c->since_version == 0)
-    err_set(err, ERR_FAIL, "%s keeps the model at opset %lld, but opset %lld is needed: %s",
-            words.s, (long long)from, (long long)to, c->why);
+    err_set(err, ERR_FAIL, "%s keeps the model at opset %s, but opset %s is needed: %s", words.s,
+            integer(from).s, integer(to).s, c->why);
   else
-    err_set(err, ERR_FAIL, "%s changed between opset %lld and %lld, in %lld: %s", words.s,
-            (long long)from, (long long)to, (long long)c->since_version, c->why);
-  if (hint) return err_hint(err, "%s; or export the model with opset %lld", hint, (long long)to);
-  return err_hint(err, "export the model with opset %lld", (long long)to);
+    err_set(err, ERR_FAIL, "%s changed between opset %s and %s, in %s: %s", words.s,
+            integer(from).s, integer(to).s, integer(c->since_version).s, c->why);
+  if (hint) return err_hint(err, "%s; or export the model with opset %s", hint, integer(to).s);
+  return err_hint(err, "export the model with opset %s", integer(to).s);
 }
 
 // Where the rank of an input decides, all is inferred first.
@@ -85,8 +85,8 @@ int kit_need_opset(struct kit *k, int64_t version, struct err *err) {
       continue;
     err_set(err, ERR_MODEL,
             "%s is an operator of ai.onnx, but the model does not import ai.onnx (opset_import); "
-            "version %lld is needed",
-            model_node_words(m, i).s, (long long)version);
+            "version %s is needed",
+            model_node_words(m, i).s, integer(version).s);
     return err_hint(err, "import the version that the model was made for");
   }
   kit_site(k, NO_ID, "versions");

@@ -84,9 +84,9 @@ static int misfit(const struct finding *f, const struct nbits_site *s, const cha
   const uint32_t x = model_input(m, &m->nodes[s->node], 0);
   err_fill(err, ERR_INPUT,
            "'%s' has %s of the value '%s' for %u columns, but the weight '%s' that it is "
-           "multiplied with has %lu rows",
+           "multiplied with has %s rows",
            quote_path(f->ranges->path).s, what, quote(model_value_name(m, x)).s, has,
-           quote(model_name(m, s->name)).s, wants);
+           quote(model_name(m, s->name)).s, decimal(wants).s);
   return leave_out(f, s, err);
 }
 
@@ -127,8 +127,8 @@ static int find_one(struct finding *f, struct nbits_site *s, struct err *err) {
   if (!nbits_shape(m, s, &k, &columns))
     return err_set(err, ERR_MODEL, "the weight '%s' has no size", quote(model_name(m, s->name)).s);
   if (k > SECOND_MOMENTS_MOST) {
-    err_fill(err, ERR_USAGE, "the weight '%s' has %llu rows, but %s supports at most %d",
-             quote(model_name(m, s->name)).s, (unsigned long long)k,
+    err_fill(err, ERR_USAGE, "the weight '%s' has %s rows, but %s supports at most %d",
+             quote(model_name(m, s->name)).s, decimal(k).s,
              matmulnbits_algorithm_name(s->scheme.algorithm), SECOND_MOMENTS_MOST);
     return leave_out(f, s, err);
   }
@@ -206,7 +206,7 @@ static int scale_share(struct finding *f, struct nbits_site *sites, uint32_t sha
   const int64_t rows = v->gram_k;
   const struct recipe_awq awq = {
       .means = recipe_bytes(w->k.r, DTYPE_FLOAT, &rows, 1,
-                                   span_of(v->channel_mean, v->gram_k * sizeof *v->channel_mean)),
+                            span_of(v->channel_mean, v->gram_k * sizeof *v->channel_mean)),
       .gram = gram,
       .bits = h->scheme.bits,
       .symmetric = h->scheme.symmetric,

@@ -76,7 +76,7 @@ int matmulnbits_override_parse(const char *text, struct matmulnbits_override *ou
   if (equals == NULL) return bad_override(text, "no '=' after the pattern in", span_str(text), err);
   for (const char *at = equals; *at;) {
     const char *from = at + 1;
-    at = strchrnul(from, ':');
+    at = from + strcspn(from, ":");
     struct span word = span_of(from, (size_t)(at - from));
     if (!override_word(word, out))
       return bad_override(text, "not valid here, or given twice:", word, err);

@@ -13,6 +13,7 @@
 // wins.
 #include "passes/nbits/size_budget.h"
 
+#include "base/sort.h"
 #include "base/table.h"
 
 #include <math.h>
@@ -66,14 +67,14 @@ static uint32_t next_stop(const struct size_budget_tensor *t, uint32_t from, dou
   return best;
 }
 
-static int by_name(const void *a, const void *b, void *ctx) {
+static int by_name(const void *a, const void *b, const void *ctx) {
   const struct choosing *c = ctx;
   const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
   const int order = strcmp(c->tensors[x].name, c->tensors[y].name);
   return order ? order : (x > y) - (x < y);
 }
 
-static int by_rate(const void *a, const void *b, void *ctx) {
+static int by_rate(const void *a, const void *b, const void *ctx) {
   const struct choosing *c = ctx;
   const struct step *x = a, *y = b;
   if (x->rate != y->rate) return x->rate > y->rate ? -1 : 1;
@@ -109,7 +110,7 @@ static void take_steps(struct choosing *c, uint32_t *pick) {
       s.from = s.to;
     }
   }
-  if (n) qsort_r(steps, n, sizeof *steps, by_rate, c);
+  sort_with(steps, n, sizeof *steps, by_rate, c);
   uint64_t bytes = bytes_of(c, pick);
   for (uint32_t i = 0; i < n; i++) {
     const struct step *s = &steps[i];
@@ -181,7 +182,7 @@ bool size_budget_budget(struct size_budget_tensor *tensors, uint32_t n, uint64_t
     pick[i] = cheapest(&tensors[i]);
     c.order[i] = i;
   }
-  if (n) qsort_r(c.order, n, sizeof *c.order, by_name, &c);
+  sort_with(c.order, n, sizeof *c.order, by_name, &c);
   *bytes = bytes_of(&c, pick);
   const bool fits = *bytes <= budget;
   for (uint32_t i = 0; i < n; i++)

@@ -112,8 +112,8 @@ int opset_raise(struct pass_env *env, int64_t version, struct err *err) {
   const int64_t have = m->main_graph == NO_ID ? 0 : kit_opset(&k, m->main_graph);
   if (have > version)
     kit_warn(&k,
-             arena_printf(&k.site, "the model has opset %lld, and weir cannot lower it to %lld",
-                          (long long)have, (long long)version),
+             arena_printf(&k.site, "the model has opset %s, and weir cannot lower it to %s",
+                          integer(have).s, integer(version).s),
              NULL);
   const int rc = kit_need_opset(&k, version, err) || raise_all(&w, version, err) ? -1 : 0;
   model_calls_done(&w.calls);
@@ -125,8 +125,8 @@ static int run(struct pass_env *env, void *with, struct err *err) {
   const struct opset_options *o = with;
   const int64_t version = (int64_t)o->version, newest = schema_newest(span_str(""));
   if (version > newest) {
-    err_fill(err, ERR_USAGE, "opset %lld is unknown: the newest is %lld", (long long)version,
-             (long long)newest);
+    err_fill(err, ERR_USAGE, "opset %s is unknown: the newest is %s", integer(version).s,
+             integer(newest).s);
     return err_hint(err, "--opset 21 is what most runtimes load");
   }
   return opset_raise(env, version, err);

@@ -48,8 +48,8 @@ static const char *drop_if(struct raising *r) {
     if (state == KIT_UNKNOWN) return r->why;
     const int64_t x = state == KIT_GIVEN ? given.i : absent;
     if (x != wanted)
-      return arena_printf(&r->k->site, "its attribute '%s' is %lld, and only %lld is supported",
-                          name, (long long)x, (long long)wanted);
+      return arena_printf(&r->k->site, "its attribute '%s' is %s, and only %s is supported", name,
+                          integer(x).s, integer(wanted).s);
     opset_drop(r, name);
   }
   return NULL;
@@ -92,7 +92,7 @@ static const char *words(struct raising *r) {
   return NULL;
 }
 
-static const char *integer(struct raising *r) {
+static const char *integer_attribute(struct raising *r) {
   struct kit_attr a;
   const char *name = r->args[0].name;
   const enum kit_state state = opset_given(r, name, ATTR_FLOAT, &a);
@@ -476,7 +476,7 @@ static const struct row {
     {"drop_if", drop_if, "attributes"},
     {"flatten", flatten, "one_axis"},
     {"inputs", inputs, "inputs"},
-    {"integer", integer, "attributes"},
+    {"integer", integer_attribute, "attributes"},
     {"nearest", nearest, "attributes"},
     {"number", number, "attributes"},
     {"only_one", only_one, "inputs"},

@@ -1,18 +1,16 @@
-// Globs through fnmatch(3), without FNM_PATHNAME since names of nodes are no paths, and regular
-// expressions through regcomp(3). weir sets no locale, so both work on bytes.
+// Globs and regular expressions through the system's functions (platform/patterns.h).
 //
-// regcomp does not say where an expression is wrong. The place is found by asking: it is the
+// They do not say where an expression is wrong. The place is found by asking: it is the
 // shortest prefix that no continuation repairs, for which the shortest prefix that fails with the
 // same words as the whole is a good enough pointer for a person.
 //
-// regcomp writes repetitions out (a{3} is aaa, a+ is aa*) and recurses into groups, both without a
+// They write repetitions out (a{3} is aaa, a+ is aa*) and recurse into groups, both without a
 // bound: forty characters would take all memory, 30 000 parentheses the stack. So an expression is
 // measured first.
 #include "passes/questions/name_pattern.h"
 
 #include "base/span.h"
-
-#include <fnmatch.h>
+#include "platform/patterns.h"
 
 enum { MEASURED = 256, REGEX_LENGTH_MAX = 1000, REGEX_WRITTEN_OUT_MAX = 2000 };
 
@@ -24,12 +22,11 @@ static size_t failing_length(const char *expression, int code) {
   char prefix[MEASURED];
   size_t n = strlen(expression);
   for (size_t i = 1; i < n && i < sizeof prefix; i++) {
-    regex_t ignored;
+    int fault;
     memcpy(prefix, expression, i);
     prefix[i] = 0;
-    int rc = regcomp(&ignored, prefix, REG_EXTENDED | REG_NOSUB);
-    if (rc == 0) regfree(&ignored);
-    if (rc == code) return i;
+    pattern_free(pattern_compile(prefix, &fault));
+    if (fault == code) return i;
   }
   return n;
 }
@@ -37,7 +34,7 @@ static size_t failing_length(const char *expression, int code) {
 static int bad_regex(const struct name_pattern *p, const char *expression, int code,
                      const char *option, struct err *err) {
   char words[128];
-  regerror(code, &p->regex, words, sizeof words);
+  pattern_fault_words(code, words, sizeof words);
   err_set(err, ERR_USAGE, "%s '%s': %s at character %zu of the expression", option,
           quote_str(p->text).s, words, failing_length(expression, code));
   return err_hint(err,
@@ -45,7 +42,7 @@ static int bad_regex(const struct name_pattern *p, const char *expression, int c
                   "expression");
 }
 
-// ---- what regcomp would have to write out ------------------------------------------------------
+// ---- what would have to be written out ---------------------------------------------------------
 
 // Sizes in characters, of the groups that are open and of the last piece in each.
 struct measure {
@@ -137,8 +134,8 @@ static int check_size(const char *expression, const char *option, struct err *er
   const uint64_t size = written_out(expression);
   if (size <= REGEX_WRITTEN_OUT_MAX) return 0;
   err_set(err, ERR_USAGE,
-          "%s 're:%s': %llu characters with all repetitions written out; the limit is %d", option,
-          quote_str(expression).s, (unsigned long long)size, REGEX_WRITTEN_OUT_MAX);
+          "%s 're:%s': %s characters with all repetitions written out; the limit is %d", option,
+          quote_str(expression).s, decimal(size).s, REGEX_WRITTEN_OUT_MAX);
   return err_hint(err, "use * for repetitions without a limit");
 }
 
@@ -146,25 +143,26 @@ static int check_size(const char *expression, const char *option, struct err *er
 
 int name_pattern_compile(struct name_pattern *p, const char *text, const char *option,
                          struct err *err) {
-  *p = (struct name_pattern){.text = text, .is_regex = has_prefix(text, "re:")};
-  const char *body = p->is_regex ? text + 3 : text;
+  *p = (struct name_pattern){.text = text};
+  const bool is_regex = has_prefix(text, "re:");
+  const char *body = is_regex ? text + 3 : text;
+  int fault;
   if (*body == 0) {
     err_set(err, ERR_USAGE, "%s '%s': the pattern is empty", option, quote_str(text).s);
     return err_hint(err, "'*' matches every name");
   }
-  if (!p->is_regex) return 0;
+  if (!is_regex) return 0;
   if (check_size(body, option, err)) return -1;
-  int code = regcomp(&p->regex, body, REG_EXTENDED | REG_NOSUB);
-  return code ? bad_regex(p, body, code, option, err) : 0;
+  p->regex = pattern_compile(body, &fault);
+  return p->regex ? 0 : bad_regex(p, body, fault, option, err);
 }
 
 void name_pattern_done(struct name_pattern *p) {
-  if (p->is_regex) regfree(&p->regex);
+  pattern_free(p->regex);
 }
 
 bool name_pattern_matches(const struct name_pattern *p, const char *name) {
-  if (p->is_regex) return regexec(&p->regex, name, 0, NULL, 0) == 0;
-  return fnmatch(p->text, name, 0) == 0;
+  return p->regex ? pattern_finds(p->regex, name) : pattern_glob(p->text, name);
 }
 
 bool name_pattern_look(struct name_pattern *p, const char *name) {
@@ -196,12 +194,12 @@ bool name_patterns_match(const struct name_patterns *p, const char *name) {
 // j characters of the name.
 uint32_t name_pattern_distance(const struct name_pattern *p, const char *name) {
   uint32_t row[MEASURED + 1];
-  const char *text = p->is_regex ? p->text + 3 : p->text;
+  const char *text = p->regex ? p->text + 3 : p->text;
   size_t n = strnlen(name, MEASURED), length = strnlen(text, MEASURED);
   for (size_t j = 0; j <= n; j++)
     row[j] = (uint32_t)j;
   for (size_t i = 0; i < length; i++) {
-    bool star = text[i] == '*', any = text[i] == '?' || (p->is_regex && text[i] == '.');
+    bool star = text[i] == '*', any = text[i] == '?' || (p->regex && text[i] == '.');
     uint32_t diagonal = row[0];
     row[0] += !star;
     for (size_t j = 1; j <= n; j++) {

@@ -11,13 +11,10 @@
 #include "base/arena.h"
 #include "base/err.h"
 
-#include <regex.h>
-
 struct name_pattern {
-  const char *text; // as written; the caller keeps it
-  bool is_regex;
-  regex_t regex;
-  uint64_t matches; // how many names it was found to match (name_pattern_look)
+  const char *text;            // as written; the caller keeps it
+  struct pattern_regex *regex; // NULL: a glob
+  uint64_t matches;            // how many names it was found to match (name_pattern_look)
 };
 
 // ERR_USAGE with what is wrong and where for a regular expression that does not compile, for one

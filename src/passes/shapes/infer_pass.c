@@ -182,7 +182,7 @@ static void keep_name(struct writing *w, dim_id found, struct model_dim declared
                       struct span text) {
   char *end;
   if (!says_long(w, found, declared) && !was_forgotten(w, found, declared)) return;
-  const uint32_t number = (uint32_t)strtoul(arena_string(&w->k.site, text) + 1, &end, 10);
+  const uint32_t number = (uint32_t)strtoull(arena_string(&w->k.site, text) + 1, &end, 10);
   if (text.at[0] != '?' || *end != '\0') return;
   if (number < w->n_symbol_names && w->symbol_names[number]) return;
   give_name(w, number, declared.param);
@@ -193,7 +193,7 @@ static bool take_name(struct writing *w, const char **text, const char **declare
                       uint32_t *name) {
   char *end;
   const char *from = *declared;
-  *number = (uint32_t)strtoul(*text + 1, &end, 10);
+  *number = (uint32_t)strtoull(*text + 1, &end, 10);
   *text = end;
   while (isalnum((unsigned char)**declared) || **declared == '_')
     ++*declared;
@@ -475,7 +475,7 @@ static int set_dims(struct writing *w, struct err *err) {
                  : err_hint(err, "no dim of an input has a name; --set-shape sets whole shapes");
     }
     if (!dims_unite(d, symbol, dims_number(d, n))) {
-      err_fill(err, ERR_USAGE, "the dim '%s' cannot be %lld", quote(name).s, (long long)n);
+      err_fill(err, ERR_USAGE, "the dim '%s' cannot be %s", quote(name).s, integer(n).s);
       return n == 0 ? err_hint(err, "'weir infer --min-dim 0' allows empty inputs") : -1;
     }
   }
@@ -523,7 +523,7 @@ static const char *declared_words(struct writing *w, uint32_t value) {
     const struct model_dim d = model_type_dim(w->k.m, &t, i);
     const char *between = i ? "," : "";
     text = d.value >= 0
-               ? arena_printf(a, "%s%s%lld", text, between, (long long)d.value)
+               ? arena_printf(a, "%s%s%s", text, between, integer(d.value).s)
                : arena_printf(a, "%s%s%s", text, between,
                               d.param == NO_ID ? "?" : quote(model_name(w->k.m, d.param)).s);
   }

@@ -88,7 +88,7 @@ struct comparison {
   bool turned, risen; // risen: all c are 0 or more
 };
 
-static const char *read(struct stairs *s, uint32_t node, struct comparison *m) {
+static const char *read_comparison(struct stairs *s, uint32_t node, struct comparison *m) {
   struct kit *k = &s->k;
   const enum op op = kit_op(k, node);
   m->x = swish_of(k, kit_in(k, node, 0), &m->alpha);
@@ -151,7 +151,7 @@ static void visit(struct kit *k, uint32_t node) {
   uint32_t tensor;
   if (op != OP_GreaterOrEqual && op != OP_LessOrEqual && op != OP_Less && op != OP_Greater) return;
   if (kit_opset(k, k->m->nodes[node].graph) < 12 || kit_out(k, node, 0) == NO_ID) return;
-  const char *why = read(s, node, &m);
+  const char *why = read_comparison(s, node, &m);
   if (stairs_skips(s, node, why)) return;
   if (kit_constant(k, m.x, &tensor) || kit_may_be_left_out(k->m, m.x) ||
       !kit_available(k, m.x, k->m->nodes[node].graph, node) || !stairs_may(s, EXACTNESS_FINITE))

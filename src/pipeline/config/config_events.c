@@ -24,7 +24,7 @@ struct making {
   yaml_parser_t parser;
   yaml_event_t event;
   TABLE(struct anchor, anchors);
-  TABLE(uint32_t, open); // anchors of the lists and mappings that are open, NO_ID: none
+  TABLE(uint32_t, begun); // anchors of the lists and mappings that are open, NO_ID: none
 };
 
 static struct config_event at_mark(yaml_mark_t at) {
@@ -118,7 +118,7 @@ static void add_start(struct making *m, enum config_kind kind, const yaml_char_t
   const uint32_t anchor = take_anchor(m, name);
   struct config_event e = at_mark(m->event.start_mark);
   e.kind = kind;
-  *TABLE_PUSH(m, open) = anchor;
+  *TABLE_PUSH(m, begun) = anchor;
   *TABLE_PUSH(m->e, list) = e;
 }
 
@@ -126,7 +126,7 @@ static void add_end(struct making *m, enum config_kind kind) {
   struct config_event e = at_mark(m->event.start_mark);
   e.kind = kind;
   *TABLE_PUSH(m->e, list) = e;
-  end_value(m, m->open[--m->n_open]);
+  end_value(m, m->begun[--m->n_begun]);
 }
 
 static bool has_tag(const yaml_event_t *e) {
@@ -140,7 +140,7 @@ static bool has_tag(const yaml_event_t *e) {
 
 // One event. False: the list is at its end. (libyaml takes the square of the depth in time.)
 static bool take(struct making *m, uint32_t *documents) {
-  if (m->n_open > CONFIG_DEPTH) {
+  if (m->n_begun > CONFIG_DEPTH) {
     add_fault(m, m->event.start_mark, "lists and mappings are nested too deeply", NULL);
     return false;
   }
@@ -195,7 +195,7 @@ void config_events_read(struct config_events *e, struct span text, struct arena 
     }
   }
   yaml_parser_delete(&m.parser);
-  TABLES_FREE(&m, anchors, open);
+  TABLES_FREE(&m, anchors, begun);
 }
 
 void config_events_free(struct config_events *e) {

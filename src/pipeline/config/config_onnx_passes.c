@@ -195,7 +195,7 @@ static int form_number(struct config *c, struct value *v) {
   const struct span word = config_is(c, CONFIG_WORD) ? c->at->word : span_str("");
   const char *wanted = pass_values_whole(word, 0, INT64_MAX, &n, &c->p->arena);
   if (wanted) return config_refuse_kind(c, wanted);
-  *TABLE_PUSH(v, words) = arena_printf(&c->p->arena, "%lu", n);
+  *TABLE_PUSH(v, words) = arena_printf(&c->p->arena, "%s", decimal(n).s);
   return config_next(c);
 }
 

@@ -13,7 +13,8 @@ enum {
 };
 
 struct ranges_in {
-  FILE *f;
+  FILE *f;          // NULL: a text in memory is read
+  struct span left; // of that text
   const char *path; // quoted
   uint64_t line;    // of the text that is read, from 1
   TABLE_BIG(char, text);
@@ -45,7 +46,7 @@ double ranges_in_rounded(double x, enum dtype type);
 // one or two bins away from 0; being clipped to what was seen, one end then passes the other.
 void ranges_in_settle(struct ranges_value *v);
 
-// The readers: all of in->f, of which nothing was read yet.
+// The readers: all of it, of which nothing was read yet.
 int ranges_own_read(struct ranges_in *in, struct ranges *r, struct err *err);
 int ranges_cache_read(struct ranges_in *in, struct ranges *r, struct err *err);
 int ranges_tensorrt_read(struct ranges_in *in, struct ranges *r, struct err *err);

@@ -10,7 +10,7 @@
 #include "recipe/recipe.h"
 #include "stream/eval/shared/eval_turns.h"
 #include "stream/eval/shared/eval_watcher.h"
-#include "stream/io/io.h"
+#include "stream/io/io_queue.h"
 
 struct eval;
 

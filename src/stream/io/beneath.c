@@ -162,8 +162,8 @@ static int check_file(const struct entry_facts *st, struct beneath_how how, cons
                       struct err *err) {
   if (st->kind != ENTRY_FILE) return err_set(err, ERR_INPUT, "'%s' is not a regular file", shown);
   if (st->names > 1 && !how.allow_links) {
-    err_fill(err, ERR_PERMISSION, "'%s' is a hard link: the file has %lu names", shown,
-             (unsigned long)st->names);
+    err_fill(err, ERR_PERMISSION, "'%s' is a hard link: the file has %s names", shown,
+             decimal(st->names).s);
     return err_because(err, REASON_HARD_LINK);
   }
   return 0;

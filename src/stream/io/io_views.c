@@ -13,7 +13,7 @@
 // between a new end of file and the end of its page silently read as zeros. So the end of every
 // mapped view looks at the file's size once more. Any other change is the business of
 // sources_unchanged, before a unit is recorded.
-#include "stream/io/inside/io_queue.h"
+#include "stream/io/inside/io_parts.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -27,8 +27,8 @@ static struct quoted name_of(const struct io *io, uint32_t file) {
 
 static int truncated(const struct io *io, uint32_t file, uint64_t size, struct err *err) {
   err_fill(err, ERR_INPUT,
-           "'%s' was truncated while it was being read: %lu of its %lu bytes are left",
-           name_of(io, file).s, size, sources_size(io->sources, file));
+           "'%s' was truncated while it was being read: %s of its %s bytes are left",
+           name_of(io, file).s, decimal(size).s, decimal(sources_size(io->sources, file)).s);
   return err_hint(err, "wait until no program writes to it, then run again");
 }
 
@@ -36,8 +36,8 @@ static int check_range(const struct io *io, uint32_t file, uint64_t off, size_t 
                        struct err *err) {
   uint64_t size = sources_size(io->sources, file);
   if (range_fits(off, n, size)) return 0;
-  return err_set(err, ERR_INPUT, "'%s': %zu bytes at offset %lu are past its end (%lu bytes)",
-                 name_of(io, file).s, n, off, size);
+  return err_set(err, ERR_INPUT, "'%s': %zu bytes at offset %s are past its end (%s bytes)",
+                 name_of(io, file).s, n, decimal(off).s, decimal(size).s);
 }
 
 static int read_range(struct io *io, uint32_t file, uint64_t off, uint8_t *buf, size_t n,
@@ -54,8 +54,8 @@ static int read_range(struct io *io, uint32_t file, uint64_t off, uint8_t *buf, 
       tries = 0;
     } else if ((r != -EINTR && r != -EAGAIN) || ++tries == READ_TRIES_MAX) {
       result = r == 0 ? truncated(io, file, off + got, err)
-                      : err_errno(err, (int)-r, ERR_IO, "'%s': reading at offset %lu failed",
-                                  name_of(io, file).s, off + got);
+                      : err_errno(err, (int)-r, ERR_IO, "'%s': reading at offset %s failed",
+                                  name_of(io, file).s, decimal(off + got).s);
       break;
     }
   }
@@ -65,8 +65,8 @@ static int read_range(struct io *io, uint32_t file, uint64_t off, uint8_t *buf, 
 }
 
 static int no_memory(const struct io *io, uint32_t file, uint64_t bytes, struct err *err) {
-  return err_set(err, ERR_NO_MEMORY, "'%s': no memory for %lu bytes of it", name_of(io, file).s,
-                 bytes);
+  return err_set(err, ERR_NO_MEMORY, "'%s': no memory for %s bytes of it", name_of(io, file).s,
+                 decimal(bytes).s);
 }
 
 // The file in memory, read at the first call.
@@ -181,8 +181,8 @@ static int end_mapped(struct io *io, struct io_view *v, bool fence, struct err *
   const uint64_t size = st.size;
   if (!range_fits(v->off, v->n, size)) return truncated(io, v->file, size, err);
   if (!broken) return 0;
-  return err_set(err, ERR_IO, "'%s': the system could not read %zu bytes at offset %lu",
-                 name_of(io, v->file).s, v->n, v->off);
+  return err_set(err, ERR_IO, "'%s': the system could not read %zu bytes at offset %s",
+                 name_of(io, v->file).s, v->n, decimal(v->off).s);
 }
 
 static int end_view(struct io *io, struct io_view *view, bool fence, struct err *err) {

@@ -1,5 +1,5 @@
 // The wake of a reader: source pages that it leaves behind in the page cache, and when to let go of
-// them. Part of the queue (io_queue.h).
+// them. Part of the queue (io_parts.h).
 #ifndef WEIR_IO_WAKE_H
 #define WEIR_IO_WAKE_H
 

@@ -90,8 +90,8 @@ static int changed(const struct sources *s, const struct source *f, struct finge
                    struct err *err) {
   const struct quoted q = shown(s, f);
   if (now.size != f->print.size)
-    err_fill(err, ERR_INPUT, "'%s' changed during the run: it had %lu bytes and now has %lu", q.s,
-             f->print.size, now.size);
+    err_fill(err, ERR_INPUT, "'%s' changed during the run: it had %s bytes and now has %s", q.s,
+             decimal(f->print.size).s, decimal(now.size).s);
   else
     err_fill(err, ERR_INPUT, "'%s' changed during the run: %s", q.s,
              now.ino != f->print.ino || now.dev != f->print.dev ? "it was replaced by another file"
@@ -410,10 +410,10 @@ int sources_read(struct sources *s, uint32_t file, uint64_t off, void *buf, size
     const int64_t n = file_read_at(fd, at, len, off);
     if (n <= 0) {
       const struct quoted q = sources_shown(s, file);
-      rc = n < 0 ? err_errno(err, errno, ERR_IO, "'%s': reading at byte %lu", q.s, off)
+      rc = n < 0 ? err_errno(err, errno, ERR_IO, "'%s': reading at byte %s", q.s, decimal(off).s)
                  : err_set(err, ERR_INPUT,
-                           "'%s' changed while it was being read: it ends at byte %lu of %lu", q.s,
-                           off, s->rows[file].print.size);
+                           "'%s' changed while it was being read: it ends at byte %s of %s", q.s,
+                           decimal(off).s, decimal(s->rows[file].print.size).s);
       break;
     }
     at += n;

@@ -49,7 +49,8 @@ int load_fault_from(struct loader *l, const char *place, const struct err *cause
 
 int load_room(struct loader *l, uint64_t now, uint64_t n, const char *what) {
   if (range_fits(now, n, l->options.limits.rows)) return 0;
-  return load_fatal(l, wire_offset(&l->w), "more than %lu %s", l->options.limits.rows, what);
+  return load_fatal(l, wire_offset(&l->w), "more than %s %s", decimal(l->options.limits.rows).s,
+                    what);
 }
 
 struct place_text load_place(const char *what, struct span name, uint64_t start) {
@@ -57,7 +58,7 @@ struct place_text load_place(const char *what, struct span name, uint64_t start)
   if (name.n)
     snprintf(p.s, sizeof p.s, "%s '%s'", what, quote(name).s);
   else
-    snprintf(p.s, sizeof p.s, "%s at byte %lu", what, start);
+    snprintf(p.s, sizeof p.s, "%s at byte %s", what, decimal(start).s);
   return p;
 }
 
@@ -156,8 +157,8 @@ static void skeleton_end(struct frame *f, const uint8_t *end) {
 static int check_skeleton(struct loader *l, const struct frame *f, uint64_t start, uint64_t more) {
   const uint64_t limit = skeleton_limit(f->message);
   if (range_fits((uint64_t)f->n_skeleton + HEADER_ROOM, more, limit)) return 0;
-  return load_fatal(l, start, "the metadata of one %s is more than %lu bytes",
-                    onnx_schema_message(f->message), limit);
+  return load_fatal(l, start, "the metadata of one %s is more than %s bytes",
+                    onnx_schema_message(f->message), decimal(limit).s);
 }
 
 int load_skeleton_add(struct loader *l, struct frame *f, const struct wire_field *wf) {
@@ -233,7 +234,8 @@ static int end_message(struct loader *l) {
     if (load_end(l)) return -1;
     arena_reset(&l->scratch);
     if (wire_offset(&l->w) - l->elided_bytes > most)
-      return load_fatal(l, wire_offset(&l->w), "the metadata is more than %lu bytes", most);
+      return load_fatal(l, wire_offset(&l->w), "the metadata is more than %s bytes",
+                        decimal(most).s);
   } else if (!f->dropped) {
     struct frame *around = frame_above(l);
     bool kept = false;
@@ -294,8 +296,9 @@ static int decode_field(struct loader *l, struct frame *f, const struct schema_f
   const struct place at = {wf->start, wf->body + wf->len - wf->start};
   const size_t text = field->form == FORM_TEXT ? (size_t)wf->len : 0;
   if (text > NAME_MAX_BYTES)
-    return load_fatal(l, wf->start, "%s.%s is %lu bytes long; the limit for names is %d",
-                      onnx_schema_message(f->message), field->name, wf->len, NAME_MAX_BYTES);
+    return load_fatal(l, wf->start, "%s.%s is %s bytes long; the limit for names is %d",
+                      onnx_schema_message(f->message), field->name, decimal(wf->len).s,
+                      NAME_MAX_BYTES);
   if (load_skeleton_add(l, f, wf)) return -1;
   if (span_has_nul(span_of(f->skeleton + f->n_skeleton - text, text)))
     return load_fatal(l, wf->start, "%s.%s contains a NUL byte", onnx_schema_message(f->message),
@@ -325,9 +328,9 @@ static int after_the_graph(struct loader *l, const struct frame *f, const struct
   if (l->depth > 0 || l->m->main_graph == NO_ID || known || l->err->kind != ERR_MODEL) return -1;
   l->err->hint[0] = '\0';
   return err_hint(l->err,
-                  "the model ends at byte %lu, but more bytes follow: was something appended to "
+                  "the model ends at byte %s, but more bytes follow: was something appended to "
                   "the file?",
-                  wf->start);
+                  decimal(wf->start).s);
 }
 
 static int take_field(struct loader *l) {
@@ -403,8 +406,8 @@ static int load_all(struct loader *l) {
   m->loaded_infos = m->n_infos;
   if (l->w.size <= INT32_MAX) return 0;
   return load_fault(l, FAULT_NOTE, "file",
-                    "it has %lu bytes; readers built on protobuf refuse more than %d", l->w.size,
-                    INT32_MAX);
+                    "it has %s bytes; readers built on protobuf refuse more than %d",
+                    decimal(l->w.size).s, INT32_MAX);
 }
 
 int load_model(struct model *m, struct sources *s, const struct load_options *options,

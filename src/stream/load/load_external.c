@@ -68,13 +68,13 @@ static void count_lack(struct loader *l, const struct row_name *who, const struc
 static void past_end(struct loader *l, uint32_t file, uint64_t off, uint64_t len, struct err *err) {
   const struct load_likeness is = load_looks_like(l->s, file);
   err_fill(err, is.what ? ERR_INPUT : ERR_MODEL,
-           "%lu bytes at byte %lu are past the end of '%s' (%lu bytes)%s%s", len, off,
-           sources_shown(l->s, file).s, sources_size(l->s, file), is.what ? ", which " : "",
-           is.what ? is.what : "");
+           "%s bytes at byte %s are past the end of '%s' (%s bytes)%s%s", decimal(len).s,
+           decimal(off).s, sources_shown(l->s, file).s, decimal(sources_size(l->s, file)).s,
+           is.what ? ", which " : "", is.what ? is.what : "");
   if (is.hint) err_fill_hint(err, "%s", is.hint);
 }
 
-static void tell(struct loader *l, const char *place, const struct err *cause) {
+static void tell_fault(struct loader *l, const char *place, const struct err *cause) {
   l->options.faults->report(l->options.faults->ctx, FAULT_ERROR, place, cause->msg, cause);
 }
 
@@ -83,19 +83,19 @@ static void report_short(struct loader *l, uint32_t file, const struct load_lack
   for (uint64_t i = 0; lack->tensors <= LACKS_TOLD && i < lack->tensors; i++) {
     struct err cause = {0};
     past_end(l, file, lack->first[i].off, lack->first[i].len, &cause);
-    tell(l, lack->first[i].place, &cause);
+    tell_fault(l, lack->first[i].place, &cause);
   }
   if (lack->tensors <= LACKS_TOLD) return;
   const struct load_likeness is = load_looks_like(l->s, file);
   struct err cause = {0};
-  err_fill(
-      &cause, is.what ? ERR_INPUT : ERR_MODEL,
-      "the data file '%s' is too short (%lu of %lu bytes): %lu tensors reach past its end, the "
-      "first is %s%s%s",
-      sources_shown(l->s, file).s, sources_size(l->s, file), lack->end, lack->tensors,
-      lack->first[0].place, is.what ? "; it " : "", is.what ? is.what : "");
+  err_fill(&cause, is.what ? ERR_INPUT : ERR_MODEL,
+           "the data file '%s' is too short (%s of %s bytes): %s tensors reach past its end, the "
+           "first is %s%s%s",
+           sources_shown(l->s, file).s, decimal(sources_size(l->s, file)).s, decimal(lack->end).s,
+           decimal(lack->tensors).s, lack->first[0].place, is.what ? "; it " : "",
+           is.what ? is.what : "");
   err_fill_hint(&cause, "%s", is.hint ? is.hint : "was the download complete?");
-  tell(l, "", &cause);
+  tell_fault(l, "", &cause);
 }
 
 static void report_absent(struct loader *l, const struct load_lack *lack) {
@@ -103,11 +103,11 @@ static void report_absent(struct loader *l, const struct load_lack *lack) {
   if (lack->tensors == 1)
     err_fill(&cause, lack->kind, "%s", lack->why);
   else
-    err_fill(&cause, lack->kind, "%s: %lu tensors (%s) are stored in it", lack->why, lack->tensors,
-             quote_bytes(lack->bytes).s);
+    err_fill(&cause, lack->kind, "%s: %s tensors (%s) are stored in it", lack->why,
+             decimal(lack->tensors).s, quote_bytes(lack->bytes).s);
   cause.reason = lack->reason;
   if (*lack->hint) err_fill_hint(&cause, "%s", lack->hint);
-  tell(l, lack->tensors == 1 ? lack->first[0].place : "", &cause);
+  tell_fault(l, lack->tensors == 1 ? lack->first[0].place : "", &cause);
 }
 
 void load_external_report(struct loader *l) {
@@ -185,7 +185,7 @@ int load_external_parse(struct loader *l, const Pb__Tensor *t, const struct row_
   if (!good) return 0;
   if (out->len != bytes)
     return load_fault(l, FAULT_ERROR, row_place(who).s,
-                      "external_data length is %lu, but its dims and type need %lu bytes", out->len,
-                      bytes);
+                      "external_data length is %s, but its dims and type need %s bytes",
+                      decimal(out->len).s, decimal(bytes).s);
   return find_range(l, who, load_text(location->value), out, usable);
 }

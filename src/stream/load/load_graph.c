@@ -134,7 +134,7 @@ static int take_type(struct loader *l, const Pb__Info *d, struct model_info *row
   const struct row_name who = {"value", load_text(d->name), row->src.off};
   if (shape->n_dim > RANK_MAX)
     return load_fault(l, FAULT_ERROR, row_place(&who).s,
-                      "its type has %lu dims; at most %d are allowed", shape->n_dim, RANK_MAX);
+                      "its type has %zu dims; at most %d are allowed", shape->n_dim, RANK_MAX);
   if (load_room(l, m->n_info_dims, shape->n_dim, "dims")) return -1;
   row->flags |= shaped;
   if (typed != INFO_TENSOR) row->flags |= typed;
@@ -149,7 +149,7 @@ static int take_type(struct loader *l, const Pb__Info *d, struct model_info *row
         known ? dim->dim_value : -1, named ? model_intern(m, load_text(dim->dim_param)) : m->empty};
     if (has_value && !known &&
         load_fault(l, FAULT_WARNING, row_place(&who).s,
-                   "dim %lu is %lld, which is treated as unknown", i, (long long)dim->dim_value))
+                   "dim %zu is %s, which is treated as unknown", i, integer(dim->dim_value).s))
       return -1;
   }
   return 0;

@@ -92,12 +92,12 @@ static int add_varints(struct loader *l, struct payload *p, const struct wire_fi
     else if (wire_window(&l->w, wf->len - walk.offset, &bytes, l->err))
       return -1;
     if (!walk_varints(p, &walk, bytes))
-      return load_fatal(l, wf->start, "%s: entry %lu is longer than 10 bytes or 64 bits",
-                        p->field->name, walk.count);
+      return load_fatal(l, wf->start, "%s: entry %s is longer than 10 bytes or 64 bits",
+                        p->field->name, decimal(walk.count).s);
   }
   if (walk.open)
-    return load_fatal(l, wf->start, "%s: entry %lu, the last one, is cut off", p->field->name,
-                      walk.count);
+    return load_fatal(l, wf->start, "%s: entry %s, the last one, is cut off", p->field->name,
+                      decimal(walk.count).s);
   piece->count = walk.count;
   p->entries += walk.count;
   p->run_end = UINT64_MAX;
@@ -109,8 +109,8 @@ static int add_varints(struct loader *l, struct payload *p, const struct wire_fi
 static int add_fixed(struct loader *l, struct payload *p, const struct wire_field *wf,
                      uint32_t size) {
   if (wf->len % size)
-    return load_fatal(l, wf->start, "%s: %lu byte%s not a whole number of %u-byte entries",
-                      p->field->name, wf->len, wf->len == 1 ? " is" : "s are", size);
+    return load_fatal(l, wf->start, "%s: %s byte%s not a whole number of %u-byte entries",
+                      p->field->name, decimal(wf->len).s, wf->len == 1 ? " is" : "s are", size);
   if (wf->len > 0) add_piece(p, wf->body, wf->len, 0)->count = wf->len / size;
   p->entries += wf->len / size;
   p->run_end = UINT64_MAX;

@@ -123,7 +123,7 @@ static int check_unit(struct loader *l, const struct frame *f, const Pb__Tensor 
   struct model_tensor *row = &u->row;
   const struct payload *p = &f->payload;
   if (t->n_dims > RANK_MAX)
-    return load_fault(l, FAULT_ERROR, row_place(&u->name).s, "%lu dims; at most %d are allowed",
+    return load_fault(l, FAULT_ERROR, row_place(&u->name).s, "%zu dims; at most %d are allowed",
                       t->n_dims, RANK_MAX);
   if (!dims_product(t->dims, (uint32_t)t->n_dims, &u->elements))
     return load_fault(l, FAULT_ERROR, row_place(&u->name).s,
@@ -136,7 +136,7 @@ static int check_unit(struct loader *l, const struct frame *f, const Pb__Tensor 
   const enum dtype dtype = row->dtype = (uint8_t)t->data_type;
   if (dtype != DTYPE_STRING && !dtype_bytes(dtype, u->elements, &row->bytes))
     return load_fault(l, FAULT_ERROR, row_place(&u->name).s,
-                      "%lu elements of %s need more than 2^63-1 bytes", u->elements,
+                      "%s elements of %s need more than 2^63-1 bytes", decimal(u->elements).s,
                       dtype_name(dtype));
   if (t->segment)
     return load_fault(l, FAULT_ERROR, row_place(&u->name).s,
@@ -171,9 +171,10 @@ static int check_unit(struct loader *l, const struct frame *f, const Pb__Tensor 
   const bool bytes = raw || encoding == ENCODING_NONE;
   if (p->entries != wanted)
     return load_fault(l, FAULT_ERROR, row_place(&u->name).s,
-                      "dims and type %s need %lu %s, but %s has %lu", dtype_name(dtype), takes,
+                      "dims and type %s need %s %s, but %s has %s", dtype_name(dtype),
+                      decimal(takes).s,
                       takes == 1 ? (bytes ? "byte" : "entry") : (bytes ? "bytes" : "entries"),
-                      encoding == ENCODING_NONE ? "it" : p->field->name, p->entries);
+                      encoding == ENCODING_NONE ? "it" : p->field->name, decimal(p->entries).s);
   u->good = true;
   return 0;
 }

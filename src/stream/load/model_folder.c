@@ -236,7 +236,7 @@ static const char *kind_by_head(const char *path) {
     const size_t len = strlen(starts[i].start);
     const char *within = starts[i].within;
     if (n >= len && memcmp(head, starts[i].start, len) == 0 &&
-        (!within || memmem(head, n, within, strlen(within))))
+        (!within || span_find(span_of(head, n), span_str(within))))
       return starts[i].kind;
   }
   return NULL;

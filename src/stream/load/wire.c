@@ -50,7 +50,7 @@ int wire_error(const struct wire *w, uint64_t at, struct err *err, const char *f
   va_start(ap, fmt);
   vsnprintf(text, sizeof text, fmt, ap);
   va_end(ap);
-  return err_set(err, ERR_MODEL, "'%s': byte %lu: %s", quote_path(w->name).s, at, text);
+  return err_set(err, ERR_MODEL, "'%s': byte %s: %s", quote_path(w->name).s, decimal(at).s, text);
 }
 
 static int refill(struct wire *w, size_t n, struct err *err) {
@@ -99,7 +99,7 @@ static int cut_off(const struct wire *w, uint64_t end, struct err *err) {
 // Says why the varint at `at` could not be read.
 static int varint_error(const struct wire *w, uint64_t at, uint64_t end, struct err *err) {
   if (end - at < 10) {
-    wire_error(w, at, err, "a varint runs past the end of its message at byte %lu", end);
+    wire_error(w, at, err, "a varint runs past the end of its message at byte %s", decimal(end).s);
     return cut_off(w, end, err);
   }
   return wire_error(w, at, err, "a varint is longer than 10 bytes or holds more than 64 bits");
@@ -114,8 +114,8 @@ static inline size_t short_varint(const uint8_t *p, const uint8_t *end, uint64_t
 
 static int past_end(const struct wire *w, const struct wire_field *f, uint64_t end,
                     struct err *err) {
-  wire_error(w, f->start, err, "field %u is %lu bytes long, but its message ends at byte %lu",
-             f->number, f->len, end);
+  wire_error(w, f->start, err, "field %u is %s bytes long, but its message ends at byte %s",
+             f->number, decimal(f->len).s, decimal(end).s);
   return cut_off(w, end, err);
 }
 
@@ -166,8 +166,8 @@ static int skip_group(struct wire *w, const struct wire_field *group, uint64_t e
   while (n > 0) {
     struct wire_field f;
     if (wire_offset(w) == end)
-      return wire_error(w, group->start, err, "group %u does not end before byte %lu", open[n - 1],
-                        end);
+      return wire_error(w, group->start, err, "group %u does not end before byte %s", open[n - 1],
+                        decimal(end).s);
     if (wire_next(w, end, &f, err)) return -1;
     if (f.type == WIRE_BYTES) wire_skip(w, f.len);
     if (f.type == WIRE_GROUP) {

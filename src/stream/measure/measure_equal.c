@@ -10,6 +10,7 @@
 // its beginning to its end: a digest is no sum of parts.
 #include "stream/measure/measure_equal.h"
 
+#include "base/sort.h"
 #include "stream/measure/inside/measure_parts.h"
 
 #include <stdlib.h>
@@ -86,7 +87,7 @@ static int turn(struct comparing *c, const uint32_t *items, uint32_t n, struct s
 
 // ---- which samples agree -----------------------------------------------------------------------
 
-static int compare(const void *a, const void *b, void *ctx) {
+static int compare(const void *a, const void *b, const void *ctx) {
   const struct comparing *c = ctx;
   const uint32_t i = *(const uint32_t *)a, k = *(const uint32_t *)b;
   const struct recipe *x = &c->r->rows[c->of[i]], *y = &c->r->rows[c->of[k]];
@@ -105,7 +106,7 @@ static uint32_t find_alike(struct comparing *c, uint32_t *items, uint32_t n, str
   bool *alike = arena_zalloc(a, n + (size_t)1);
   for (uint32_t i = 0; i < n; i++)
     order[i] = i;
-  qsort_r(order, n, sizeof *order, compare, c);
+  sort_with(order, n, sizeof *order, compare, c);
   for (uint32_t i = 1; i < n; i++)
     if (compare(&order[i - 1], &order[i], c) == 0) alike[order[i - 1]] = alike[order[i]] = true;
   for (uint32_t i = 0; i < n; i++) {

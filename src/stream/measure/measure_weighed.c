@@ -424,8 +424,8 @@ static int work(struct measure_worker *w, struct err *err) {
       d.scratch)
     rc = work_items(&d, err);
   else
-    err_errno(err, ENOMEM, ERR_NO_MEMORY, "no memory: columns of a weight need %lu bytes",
-              (unsigned long)(2 * panel * sizeof(double))),
+    err_errno(err, ENOMEM, ERR_NO_MEMORY, "no memory: columns of a weight need %s bytes",
+              decimal(2 * panel * sizeof(double)).s),
         err_because(err, REASON_NO_MEMORY);
   free(d.raw);
   free(d.packed);

@@ -3,7 +3,7 @@
 #define WEIR_ENGINE_H
 
 #include "base/observer.h"
-#include "stream/io/io.h"
+#include "stream/io/io_queue.h"
 
 // As io_choose; what there is to say about an engine that took another's place goes to `note`
 // (else it is empty).

@@ -71,8 +71,8 @@ int memory_split_of(struct memory_split *b, uint64_t memory, uint32_t jobs, uint
   const uint64_t worth = min_u64(max_u64(memory / SHARE_GOOD, 1), max_u64(useful, 1));
   b->jobs = jobs ? jobs : (uint32_t)min_u64(threads_processors(), worth);
   if (memory < memory_split_minimum(b->jobs)) {
-    err_set(err, ERR_USAGE, "a memory budget of %lu bytes is too small for %u jobs: %lu are needed",
-            memory, b->jobs, memory_split_minimum(b->jobs));
+    err_set(err, ERR_USAGE, "a memory budget of %s bytes is too small for %u jobs: %s are needed",
+            decimal(memory).s, b->jobs, decimal(memory_split_minimum(b->jobs)).s);
     return err_because(err, REASON_MEMORY);
   }
   // Workers without anything to make would hold memory for nothing.

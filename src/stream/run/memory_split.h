@@ -3,7 +3,7 @@
 #define WEIR_MEMORY_SPLIT_H
 
 #include "base/err.h"
-#include "stream/io/io.h"
+#include "stream/io/io_queue.h"
 
 struct memory_split {
   uint32_t jobs, tiles;

@@ -468,9 +468,9 @@ static int blame(const struct produce *w, struct err *err) {
   if (tensor)
     err_fill(err, cause.kind, "tensor '%s': %s", quote_str(tensor).s, cause.msg);
   else
-    err_fill(err, cause.kind, "output '%s', bytes %lu..%lu: %s",
-             quote_str(w->p->outputs[first->range.output].name).s, first->range.off,
-             range_end(last), cause.msg);
+    err_fill(err, cause.kind, "output '%s', bytes %s..%s: %s",
+             quote_str(w->p->outputs[first->range.output].name).s, decimal(first->range.off).s,
+             decimal(range_end(last)).s, cause.msg);
   err_fill_hint_of(err, &cause);
   return -1;
 }

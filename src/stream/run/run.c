@@ -104,7 +104,7 @@ static const char *tensor_at(const struct run *r, uint32_t output, uint64_t off)
 }
 
 // Tells what is done, now and then. The lock is held.
-static void tell(struct run *r, uint32_t output, uint64_t off) {
+static void tell_progress(struct run *r, uint32_t output, uint64_t off) {
   const uint64_t now = machine_clock_ms();
   if (now - r->told_ms < TICK_MS) return;
   r->told_ms = now;
@@ -121,7 +121,7 @@ static bool go_on(void *ctx, uint32_t output, uint64_t off, size_t n) {
   pthread_mutex_lock(&r->mu);
   r->told.bytes_done += n;
   r->told.work_done += effort_made(&r->effort, output, off, n);
-  tell(r, output, off + n);
+  tell_progress(r, output, off + n);
   pthread_mutex_unlock(&r->mu);
   return !r->stopped;
 }
@@ -300,9 +300,9 @@ static int refuse_overflows(const struct run *r, struct arena *a, struct err *er
     else
       reason = REASON_RANGE_SCALES;
     if (bad++ >= NAMED) continue;
-    len += (size_t)snprintf(named + len, sizeof named - len, "%s'%.80s' (%lu)", bad > 1 ? ", " : "",
+    len += (size_t)snprintf(named + len, sizeof named - len, "%s'%.80s' (%s)", bad > 1 ? ", " : "",
                             quote_str(plan_segment_weight(r->p, list[i].segment)).s,
-                            list[i].figures.overflows);
+                            decimal(list[i].figures.overflows).s);
   }
   if (bad == 0) return 0;
   if (bad > NAMED) snprintf(named + len, sizeof named - len, " and %u more", bad - NAMED);

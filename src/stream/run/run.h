@@ -1,4 +1,4 @@
-// Room: from a plan to bytes, unit by unit. Each worker has a queue (io.h) and an evaluator (eval.h). Workers share
+// Room: from a plan to bytes, unit by unit. Each worker has a queue (io_queue.h) and an evaluator (eval.h). Workers share
 // who makes what (schedule.h), the recorder (recorder.h) and what evaluators found (eval_cache.h): no byte of the
 // outputs depends on it. Never decides anything.
 #ifndef WEIR_RUN_H

@@ -4,7 +4,7 @@
 #define WEIR_WORK_H
 
 #include "base/observer.h"
-#include "stream/io/io.h"
+#include "stream/io/io_queue.h"
 
 enum { WORK_DEFAULT_MEMORY = 48 << 20 };
 

@@ -163,11 +163,11 @@ int manifest_write(struct json_out *out, const struct manifest_input *in, struct
   }
   json_end_object(out);
   char algorithm[48], name[320];
-  snprintf(algorithm, sizeof algorithm, "sha256-sharded-%lu", PLAN_UNIT_BYTES);
+  snprintf(algorithm, sizeof algorithm, "sha256-sharded-%s", decimal(PLAN_UNIT_BYTES).s);
   json_put_array(out, "resources");
   for (uint32_t i = 0; i < n; i++) {
-    snprintf(name, sizeof name, "%s:%lu:%lu", rows[i].name, rows[i].off,
-             (rows[i].off + rows[i].len));
+    snprintf(name, sizeof name, "%s:%s:%s", rows[i].name, decimal(rows[i].off).s,
+             decimal(rows[i].off + rows[i].len).s);
     json_newline(out);
     json_object(out);
     json_put_text(out, "name", name);
@@ -215,16 +215,14 @@ static int check_form(const struct reading *r, const struct json_value *doc) {
 
 // The last ':'-separated field of *text, which loses it.
 static bool take_last_number(struct span *text, uint64_t *out) {
-  const uint8_t *colon = memrchr(text->at, ':', text->n);
-  if (!colon) return false;
-  const size_t before = (size_t)(colon - text->at), n = text->n - before - 1;
-  if (n == 0 || n > 19) return false;
+  const struct span last = span_behind(*text, ':');
+  if (last.n == text->n || last.n == 0 || last.n > 19) return false;
   *out = 0;
-  for (const uint8_t *at = colon + 1; at <= colon + n; at++) {
-    if (*at < '0' || *at > '9') return false;
-    *out = *out * 10 + (uint64_t)(*at - '0');
+  for (size_t i = 0; i < last.n; i++) {
+    if (last.at[i] < '0' || last.at[i] > '9') return false;
+    *out = *out * 10 + (uint64_t)(last.at[i] - '0');
   }
-  text->n = before;
+  text->n -= last.n + 1;
   return true;
 }
 
@@ -232,7 +230,7 @@ static bool take_last_number(struct span *text, uint64_t *out) {
 static bool take_shard_size(struct reading *r, const struct json_value *size) {
   struct span text;
   if (json_as_string(size, &text) || !json_as_uint(size, &r->m->shard_bytes)) return false;
-  r->algorithm = arena_printf(&r->m->arena, "sha256-sharded-%lu", r->m->shard_bytes);
+  r->algorithm = arena_printf(&r->m->arena, "sha256-sharded-%s", decimal(r->m->shard_bytes).s);
   return r->m->shard_bytes > 0;
 }
 

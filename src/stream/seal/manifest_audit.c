@@ -29,7 +29,7 @@ struct audit {
   struct reread_known *rows;
 };
 
-static void tell(struct audit *a, const struct audit_damage *d, uint64_t shards) {
+static void tell_damage(struct audit *a, const struct audit_damage *d, uint64_t shards) {
   a->result->damaged += shards;
   if (a->options->damage) a->options->damage(a->options->ctx, d);
 }
@@ -76,14 +76,14 @@ static void shard_done(void *ctx, uint32_t i, const uint8_t *sha256, int why) {
   if (!a->rows[i].differs || a->present[s->file] == UINT64_MAX)
     return; // the latter is told already
   if (why == ENODATA)
-    snprintf(what, sizeof what, "file is too short: %lu of %lu bytes", a->present[s->file],
-             a->m->sizes[s->file]);
+    snprintf(what, sizeof what, "file is too short: %s of %s bytes", decimal(a->present[s->file]).s,
+             decimal(a->m->sizes[s->file]).s);
   else if (why != 0)
     snprintf(what, sizeof what, "cannot be read: %s", err_errno_words(why));
-  tell(a,
-       &(struct audit_damage){
-           .file = a->m->files[s->file], .off = s->off, .len = s->len, .what = what},
-       1);
+  tell_damage(a,
+              &(struct audit_damage){
+                  .file = a->m->files[s->file], .off = s->off, .len = s->len, .what = what},
+              1);
 }
 
 static void tick(void *ctx, uint64_t done, uint64_t total) {
@@ -124,18 +124,18 @@ static int look_at_file(struct audit *a, uint32_t file, struct err *err) {
     return -1;
   if (why != 0) {
     if (why != ENOENT) snprintf(what, sizeof what, "cannot be read: %s", err_errno_words(why));
-    tell(a, &d, shards);
+    tell_damage(a, &d, shards);
   } else if (at.kind != ENTRY_FILE) {
     snprintf(what, sizeof what, "is not a regular file");
-    tell(a, &d, shards);
+    tell_damage(a, &d, shards);
   } else {
     a->present[file] = at.size;
     if (a->present[file] <= expected) return 0;
     d.off = expected;
     d.len = a->present[file] - expected;
-    snprintf(what, sizeof what, "file is too long: %lu instead of %lu bytes", a->present[file],
-             expected);
-    tell(a, &d, 1);
+    snprintf(what, sizeof what, "file is too long: %s instead of %s bytes",
+             decimal(a->present[file]).s, decimal(expected).s);
+    tell_damage(a, &d, 1);
   }
   return 0;
 }

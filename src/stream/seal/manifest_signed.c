@@ -44,7 +44,7 @@ static int open_file(struct folder dir, const char *name, uint64_t size, struct 
   if (file_look(*fd, &at) || at.kind != ENTRY_FILE)
     return differs(name, err, "it is not a regular file");
   if (at.size == size) return 0;
-  snprintf(how, sizeof how, "it has %lu bytes instead of %lu", at.size, size);
+  snprintf(how, sizeof how, "it has %s bytes instead of %s", decimal(at.size).s, decimal(size).s);
   return differs(name, err, how);
 }
 
@@ -54,7 +54,8 @@ static int refuse_damage(const struct reread_file *files, uint32_t n, struct err
     for (uint32_t k = 0; k < files[i].n_parts; k++) {
       const struct reread_known *p = &files[i].parts[k];
       if (!p->differs) continue;
-      snprintf(how, sizeof how, "bytes %lu..%lu differ", p->off, p->off + p->len);
+      snprintf(how, sizeof how, "bytes %s..%s differ", decimal(p->off).s,
+               decimal(p->off + p->len).s);
       return differs(files[i].name, err, how);
     }
   return 0;

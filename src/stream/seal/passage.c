@@ -112,8 +112,11 @@ static void entry_make(struct entry *e, const char *name, const char *via) {
 
 // All entries in buf become the others. They have one length, and one is no part of another.
 static void replace_all(struct entry *e, uint8_t *buf, size_t n) {
-  for (uint8_t *at = buf; (at = memmem(at, (size_t)(buf + n - at), e->from, e->n)); at += e->n) {
-    memcpy(at, e->to, e->n);
+  const struct span from = span_of(e->from, e->n);
+  size_t i = 0;
+  for (const uint8_t *at; (at = span_find(span_of(buf + i, n - i), from)); i += e->n) {
+    i = (size_t)(at - buf);
+    memcpy(buf + i, e->to, e->n);
     e->found = true;
   }
 }

@@ -45,8 +45,8 @@ static struct file open_file(const struct staging *st, const struct seal_move *m
              quote_str(st->name).s, quote_str(st->dest_path).s);
   else
     err_fill(err, ERR_INPUT,
-             "'%s' in '%s' is not the file of %lu bytes that the interrupted run wrote",
-             quote_str(m->name).s, quote_str(st->dest_path).s, m->size);
+             "'%s' in '%s' is not the file of %s bytes that the interrupted run wrote",
+             quote_str(m->name).s, quote_str(st->dest_path).s, decimal(m->size).s);
   file_close(&fd);
   err_fill_reason(err, REASON_STAGED_OTHER);
   return NO_FILE;
@@ -78,8 +78,9 @@ static int say_differs(const struct staging *st, const struct seal_intent *s, ui
       if (rows->why && rows->why != ENODATA)
         return reread_failed(m->name, rows->off, rows->why, err);
       err_set(err, ERR_INPUT,
-              "'%s' in '%s' differs from the output of the interrupted run: bytes %lu..%lu",
-              quote_str(m->name).s, quote_str(st->dest_path).s, rows->off, rows->off + rows->len);
+              "'%s' in '%s' differs from the output of the interrupted run: bytes %s..%s",
+              quote_str(m->name).s, quote_str(st->dest_path).s, decimal(rows->off).s,
+              decimal(rows->off + rows->len).s);
       return err_because(err, REASON_STAGED_OTHER);
     }
   }

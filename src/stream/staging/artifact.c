@@ -37,7 +37,7 @@ void artifact_request_id(const struct artifact_request *q, uint8_t id[DIGEST_BYT
   for (uint32_t i = 0; i < sources_count(q->sources); i++) {
     char size[24];
     if (i > 0) add_text(d, sources_name(q->sources, i), strlen(sources_name(q->sources, i)));
-    const int n = snprintf(size, sizeof size, "%lu", sources_size(q->sources, i));
+    const int n = snprintf(size, sizeof size, "%s", decimal(sources_size(q->sources, i)).s);
     add_text(d, size, (size_t)n);
   }
   add_text(d, q->stage, strlen(q->stage));

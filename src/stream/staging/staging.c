@@ -30,7 +30,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/file.h>
@@ -130,19 +129,19 @@ static int open_output(const struct opening *o, uint32_t i) {
   int bad = 0;
   if (at.size > out->size) bad = file_set_size(fd, out->size);
   if (bad)
-    return err_errno(o->err, errno, ERR_IO, "cannot set the size of '%s' to %lu bytes",
-                     quote_str(out->name).s, out->size);
+    return err_errno(o->err, errno, ERR_IO, "cannot set the size of '%s' to %s bytes",
+                     quote_str(out->name).s, decimal(out->size).s);
   if (at.size >= out->size) return 0;
   do
     bad = file_reserve(fd, 0, out->size);
   while (bad && errno == EINTR);
   if (!bad) return 0;
   if (errno != EOPNOTSUPP && errno != ENOSYS)
-    return err_errno(o->err, errno, ERR_IO, "cannot reserve %lu bytes for '%s' in '%s'", out->size,
-                     quote_str(out->name).s, quote_str(o->st->dest_path).s);
+    return err_errno(o->err, errno, ERR_IO, "cannot reserve %s bytes for '%s' in '%s'",
+                     decimal(out->size).s, quote_str(out->name).s, quote_str(o->st->dest_path).s);
   if (file_set_size(fd, out->size))
-    return err_errno(o->err, errno, ERR_IO, "cannot set the size of '%s' to %lu bytes",
-                     quote_str(out->name).s, out->size);
+    return err_errno(o->err, errno, ERR_IO, "cannot set the size of '%s' to %s bytes",
+                     quote_str(out->name).s, decimal(out->size).s);
   say(o, "the file system of '%s' cannot reserve space for '%s': it may become full during the run",
       quote_str(o->st->dest_path).s, quote_str(out->name).s);
   return 0;
@@ -373,7 +372,7 @@ int staging_lock_exclusive(struct staging *st, struct err *err) {
 static void sign_lock(const struct staging *st) {
   char host[100], who[160];
   machine_name(host, sizeof host);
-  const int n = snprintf(who, sizeof who, "process %" PRIu64 " on %s\n", process_id(), host);
+  const int n = snprintf(who, sizeof who, "process %s on %s\n", decimal(process_id()).s, host);
   // For people only: a failure changes nothing.
   if (file_set_size(st->lock, 0) == 0 && file_write(st->lock, who, (size_t)n) < 0) return;
 }
@@ -387,12 +386,11 @@ static int may_open_outputs(const struct opening *o) {
   const uint64_t need = (uint64_t)o->p->n_outputs + o->p->n_sources + BESIDE;
   uint64_t most;
   if (o->p->n_outputs <= PLAN_DATA_FILES_MAX + 1 || process_may_open(need, &most)) return 0;
-  err_set(o->err, ERR_FAIL,
-          "%u files are too many: this process can have at most %" PRIu64 " files open",
-          o->p->n_outputs, most);
-  return err_hint(
-      o->err, "run 'ulimit -n %" PRIu64 "' before it if that is allowed, or use fewer data files",
-      need);
+  err_set(o->err, ERR_FAIL, "%u files are too many: this process can have at most %s files open",
+          o->p->n_outputs, decimal(most).s);
+  return err_hint(o->err,
+                  "run 'ulimit -n %s' before it if that is allowed, or use fewer data files",
+                  decimal(need).s);
 }
 
 // What would keep a run from beginning, asked in the order in which a run meets it. *space is
@@ -430,9 +428,9 @@ static int may_begin(const struct opening *o, struct staging_space *space) {
   if (!space->known || space->needed_bytes <= space->free_bytes) return 0;
   const uint64_t need = space->needed_bytes;
   err_set(o->err, ERR_NOSPACE,
-          "the outputs need %s (%lu bytes) in '%s', but only %s (%lu bytes) are free",
-          quote_bytes(need).s, need, quote_str(o->st->dest_path).s,
-          quote_bytes(space->free_bytes).s, space->free_bytes);
+          "the outputs need %s (%s bytes) in '%s', but only %s (%s bytes) are free",
+          quote_bytes(need).s, decimal(need).s, quote_str(o->st->dest_path).s,
+          quote_bytes(space->free_bytes).s, decimal(space->free_bytes).s);
   return err_hint(o->err, "files that the run replaces keep their space until the new ones are in "
                           "place; free some space, or write to another file system");
 }

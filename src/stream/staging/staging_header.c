@@ -136,7 +136,7 @@ static int same_source(const struct json_value *row, const struct sources *s, ui
   if (!read_source(row, &name, &then) || !span_is(name, is))
     return source_changed(s, file, "another file, or it has no record", left, err);
   char sizes[80];
-  snprintf(sizes, sizeof sizes, "%lu bytes then, %lu now", then.size, now.size);
+  snprintf(sizes, sizeof sizes, "%s bytes then, %s now", decimal(then.size).s, decimal(now.size).s);
   if (then.size != now.size) return source_changed(s, file, sizes, left, err);
   if (then.mtime_ns != now.mtime_ns)
     return source_changed(s, file, "same size, different mtime", left, err);

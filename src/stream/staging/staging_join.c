@@ -300,7 +300,8 @@ static int check_source(const struct staging_source *then, const struct sources 
                         const char *folder, struct err *err) {
   const struct fingerprint now = sources_fingerprint(s, file);
   char sizes[80];
-  snprintf(sizes, sizeof sizes, "%lu bytes then, %lu now", then->size, now.size);
+  snprintf(sizes, sizeof sizes, "%s bytes then, %s now", decimal(then->size).s,
+           decimal(now.size).s);
   if (then->size != now.size) return other_source(then->name, folder, sizes, err);
   if (then->mtime_ns != now.mtime_ns)
     return other_source(then->name, folder, "same size, different mtime", err);

@@ -85,7 +85,7 @@ static int claims(void *ctx, const char *entry) {
   struct span text;
   struct err err = {0};
   if (fs_read_file(c->dir, path, SEAL_MAX_BYTES, &text, &err)) return err.kind != ERR_NONE;
-  const bool found = memmem(text.at, text.n, c->name, strlen(c->name)) != NULL;
+  const bool found = span_find(text, span_str(c->name)) != NULL;
   fs_free(text);
   return found;
 }

@@ -17,7 +17,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
@@ -196,8 +195,8 @@ static int read_open_file(struct file f, const char *name, size_t limit, struct 
   if (at.kind != ENTRY_FILE)
     return err_set(err, ERR_INPUT, "'%s' is not a regular file", quote_str(name).s);
   if (at.size > limit)
-    return err_set(err, ERR_MODEL, "'%s' has %" PRIu64 " bytes; at most %zu are read",
-                   quote_str(name).s, at.size, limit);
+    return err_set(err, ERR_MODEL, "'%s' has %s bytes; at most %zu are read", quote_str(name).s,
+                   decimal(at.size).s, limit);
   const size_t n = (size_t)at.size;
   uint8_t *bytes = malloc(n + 1);
   if (!bytes)

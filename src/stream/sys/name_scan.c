@@ -34,7 +34,7 @@ static bool has_location(const uint8_t *buf, size_t n, struct span name) {
   uint8_t length[VARINT_MAX_BYTES];
   const size_t prefix = (size_t)(varint_put(length, name.n) - length);
   const uint8_t *at = buf, *end = buf + n;
-  while ((at = memmem(at, (size_t)(end - at), name.at, name.n))) {
+  while ((at = span_find(span_of(at, (size_t)(end - at)), name))) {
     const size_t before = (size_t)(at - buf);
     if (before > 0 && at[-1] == '/') return true;
     if (before >= prefix && memcmp(at - prefix, length, prefix) == 0) return true;

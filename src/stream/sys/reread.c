@@ -39,8 +39,8 @@ int reread_hash(const struct reread *range, uint8_t *buf, size_t n, struct err *
 }
 
 int reread_failed(const char *name, uint64_t at, int why, struct err *err) {
-  return err_errno(err, why == ENODATA ? EIO : why, ERR_IO, "cannot read back output '%s' at %lu",
-                   quote_str(name).s, at);
+  return err_errno(err, why == ENODATA ? EIO : why, ERR_IO, "cannot read back output '%s' at %s",
+                   quote_str(name).s, decimal(at).s);
 }
 
 // ---- many ----

@@ -34,7 +34,7 @@ static bool goes_on(struct team *t) {
   return !bad && !threads_must_stop(t->work->stop);
 }
 
-static void tell(struct team *t, uint64_t bytes) {
+static void tell_progress(struct team *t, uint64_t bytes) {
   pthread_mutex_lock(&t->mu);
   t->done += bytes;
   if (t->work->tick) t->work->tick(t->work->ctx, t->done, t->total);
@@ -62,7 +62,7 @@ static bool hash_part(struct hand *h, const char *name, const struct reread_know
     }
     digest_add(h->whole, h->buf, (size_t)got);
     if (part) digest_add(h->part, h->buf, (size_t)got);
-    tell(h->team, (uint64_t)got);
+    tell_progress(h->team, (uint64_t)got);
     at += (uint64_t)got;
   }
   return true;

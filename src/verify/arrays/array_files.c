@@ -18,7 +18,7 @@ struct array_files {
   struct space s;
   struct arena *a;
   TABLE(struct array_case, cases);
-  TABLE(struct file, open);
+  TABLE(struct file, held);
 };
 
 // ---- one file ----------------------------------------------------------------------------------
@@ -43,7 +43,7 @@ static int open_file(const char *path, struct feed_file *file, struct feed *f, s
 
 static void close_file(struct array_files *x, struct feed_file *file) {
   if (file->stays)
-    *TABLE_PUSH(x, open) = file->file;
+    *TABLE_PUSH(x, held) = file->file;
   else
     file_close(&file->file);
 }
@@ -137,14 +137,14 @@ static int read_numbered(struct array_files *x, const char *folder, const struct
     most = max_u64(most, n);
   }
   if (count > ARRAYS_MOST)
-    return err_set(err, ERR_MODEL, "'%s' has %llu files %s*.pb; at most %d are read",
-                   quote_path(folder).s, (unsigned long long)count, before, ARRAYS_MOST);
+    return err_set(err, ERR_MODEL, "'%s' has %s files %s*.pb; at most %d are read",
+                   quote_path(folder).s, decimal(count).s, before, ARRAYS_MOST);
   *out = (struct arrays){.list = arena_zalloc(x->a, (count + 1) * sizeof *out->list)};
   for (; out->n < count; out->n++) {
     const char *path = arena_printf(x->a, "%s/%s%u.pb", folder, before, out->n);
     if (!path_exists(path))
-      return err_set(err, ERR_INPUT, "'%s' has %s%llu.pb, but no %s%u.pb", quote_path(folder).s,
-                     before, (unsigned long long)most, before, out->n);
+      return err_set(err, ERR_INPUT, "'%s' has %s%s.pb, but no %s%u.pb", quote_path(folder).s,
+                     before, decimal(most).s, before, out->n);
     if (read_message(x, path, &out->list[out->n], err) != 0) return -1;
   }
   return 0;
@@ -380,10 +380,10 @@ int array_files_read_lists(struct array_files **out, const struct array_paths *i
 
 void array_files_close(struct array_files *x) {
   if (!x) return;
-  for (uint32_t i = 0; i < x->n_open; i++)
-    file_close(&x->open[i]);
+  for (uint32_t i = 0; i < x->n_held; i++)
+    file_close(&x->held[i]);
   space_close(&x->s);
-  TABLES_FREE(x, open, cases);
+  TABLES_FREE(x, held, cases);
 }
 
 static struct feed feed_of(struct span content) {

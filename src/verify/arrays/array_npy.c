@@ -93,7 +93,7 @@ static int take_shape(const struct feed *f, struct text *t, struct header *h, st
     if (!take_number(t, &dim)) return bad_header(f, err);
     if (h->rank == ARRAY_MAX_RANK)
       return feed_error(f, err, "it has more than %d dims", ARRAY_MAX_RANK);
-    if (dim < 0) return feed_error(f, err, "its dim %u is %lld", h->rank, (long long)dim);
+    if (dim < 0) return feed_error(f, err, "its dim %u is %s", h->rank, integer(dim).s);
     h->dims[h->rank++] = dim;
     if (take(t, ',')) continue;
     if (!take(t, ')')) return bad_header(f, err);
@@ -191,8 +191,8 @@ static int element_of(const struct feed *f, struct span descr, struct element *e
   if (kind == 'U' || kind == 'S') {
     const uint32_t one = kind == 'U' ? 4 : 1;
     if (n > STRING_MOST)
-      return feed_error(f, err, "its strings have %llu characters; at most %d are read",
-                        (unsigned long long)n, STRING_MOST);
+      return feed_error(f, err, "its strings have %s characters; at most %d are read", decimal(n).s,
+                        STRING_MOST);
     *e = (struct element){DTYPE_STRING, (uint32_t)n * one, other && one == 4 ? 4 : 0, one == 4};
     return 0;
   }
@@ -244,8 +244,7 @@ static bool one_axis(const struct array *x) {
 static int refuse_order(const struct feed *f, const struct element *e, uint64_t bytes, bool fortran,
                         struct err *err) {
   const bool strings = e->dtype == DTYPE_STRING;
-  feed_error(f, err, "weir would have to reorder %llu bytes of %s; the limit is %d",
-             (unsigned long long)bytes,
+  feed_error(f, err, "weir would have to reorder %s bytes of %s; the limit is %d", decimal(bytes).s,
              strings   ? "strings"
              : fortran ? "elements in Fortran order"
                        : "elements in the other byte order",
@@ -325,8 +324,8 @@ static int read_strings(const struct feed *f, uint64_t off, const struct element
   uint64_t spans, all;
   if (mul_overflows(x->count, sizeof(struct span), &spans) || add_overflows(spans, bytes, &all) ||
       all > s->memory)
-    return feed_error(f, err, "it has %llu strings: there is no memory for so many",
-                      (unsigned long long)x->count);
+    return feed_error(f, err, "it has %s strings: there is no memory for so many",
+                      decimal(x->count).s);
   s->memory -= all;
   uint8_t *in;
   if (put_in_order(f, off, x, e, fortran, temp, &in, err) != 0) return -1;
@@ -385,9 +384,8 @@ static int read_array(const struct feed *f, struct space *s, struct arena *temp,
       mul_overflows(x->count, e.bytes, &bytes) || bytes > INT64_MAX)
     return feed_error(f, err, "its dims %s have too many elements", quote_dims(dims, h.rank).s);
   if (bytes != f->len - off)
-    return feed_error(f, err, "its dims %s have %llu bytes, but %llu follow the header",
-                      quote_dims(dims, h.rank).s, (unsigned long long)bytes,
-                      (unsigned long long)(f->len - off));
+    return feed_error(f, err, "its dims %s have %s bytes, but %s follow the header",
+                      quote_dims(dims, h.rank).s, decimal(bytes).s, decimal(f->len - off).s);
   if (space_take(s, f, bytes, err) != 0) return -1;
   if (e.dtype == DTYPE_STRING) return read_strings(f, off, &e, h.fortran, s, temp, x, err);
   if (e.swapped || (h.fortran && bytes && !one_axis(x)))

@@ -128,10 +128,10 @@ static int read_end(struct archive *z, struct err *err) {
     return bad_end(z, err);
   if (z->members > MEMBERS_MOST || z->directory_bytes > DIRECTORY_MOST)
     return feed_error(z->f, err,
-                      "it has %llu members in a directory of %llu bytes; the limits are %d "
+                      "it has %s members in a directory of %s bytes; the limits are %d "
                       "members and %d bytes",
-                      (unsigned long long)z->members, (unsigned long long)z->directory_bytes,
-                      MEMBERS_MOST, DIRECTORY_MOST);
+                      decimal(z->members).s, decimal(z->directory_bytes).s, MEMBERS_MOST,
+                      DIRECTORY_MOST);
   return 0;
 }
 
@@ -183,8 +183,8 @@ static int check_member(const struct archive *z, const struct member *m, struct 
   // What deflate can make of so many bytes.
   if (m->method == STORED ? m->bytes != m->packed : m->bytes / 1032 > m->packed)
     return feed_error(&named, err,
-                      "its size of %llu bytes does not match its %llu bytes in the archive",
-                      (unsigned long long)m->bytes, (unsigned long long)m->packed);
+                      "its size of %s bytes does not match its %s bytes in the archive",
+                      decimal(m->bytes).s, decimal(m->packed).s);
   return 0;
 }
 
@@ -212,8 +212,8 @@ static int read_directory(struct archive *z, struct err *err) {
     at += ENTRY_BYTES + name + extra + comment;
   }
   if (z->n_rows != z->members)
-    return feed_error(z->f, err, "its directory has %u members, but its end counts %llu", z->n_rows,
-                      (unsigned long long)z->members);
+    return feed_error(z->f, err, "its directory has %u members, but its end counts %s", z->n_rows,
+                      decimal(z->members).s);
   return 0;
 }
 
@@ -320,9 +320,8 @@ static int pump(struct inflation *x, struct err *err) {
       return feed_error(x->f, err, "its deflated bytes are damaged or end too early");
     const size_t n = PIECE - x->z.avail_out;
     if (n > x->sink.n - x->sink.got)
-      return feed_error(x->f, err,
-                        "it inflates to more than the %llu bytes that the archive states",
-                        (unsigned long long)x->sink.n);
+      return feed_error(x->f, err, "it inflates to more than the %s bytes that the archive states",
+                        decimal(x->sink.n).s);
     x->crc = crc32(x->crc, x->out, (uInt)n);
     if (sink_put(&x->sink, x->out, n, err) != 0) return -1;
     if (state == Z_STREAM_END) return 0;
@@ -345,9 +344,9 @@ static int inflate_member(struct archive *z, const struct feed *f, const struct 
   inflateEnd(&x->z);
   if (bad) return -1;
   if (rest || x->sink.got != m->bytes)
-    return feed_error(f, err, "it inflates to %llu bytes%s; the archive states %llu",
-                      (unsigned long long)x->sink.got, rest ? " with bytes left over" : "",
-                      (unsigned long long)m->bytes);
+    return feed_error(f, err, "it inflates to %s bytes%s; the archive states %s",
+                      decimal(x->sink.got).s, rest ? " with bytes left over" : "",
+                      decimal(m->bytes).s);
   return check_crc(f, m, x->crc, err) != 0 ? -1 : sink_close(&x->sink, file, out, err);
 }
 

@@ -69,9 +69,8 @@ static int window_at(struct reader *r, const uint8_t **at, size_t *n, struct err
 }
 
 static int damaged(const struct reader *r, struct err *err) {
-  return feed_error(&r->f, err,
-                    "byte %llu: it is not a TensorProto, SequenceProto or OptionalProto",
-                    (unsigned long long)(r->f.off + r->at));
+  return feed_error(&r->f, err, "byte %s: it is not a TensorProto, SequenceProto or OptionalProto",
+                    decimal(r->f.off + r->at).s);
 }
 
 static int take_varint(struct reader *r, uint64_t end, uint64_t *out, struct err *err) {
@@ -144,7 +143,7 @@ static int take_dim(struct reader *r, struct tensor *t, uint64_t dim, struct err
   if (t->rank == ARRAY_MAX_RANK)
     return feed_error(&r->f, err, "its tensor has more than %d dims", ARRAY_MAX_RANK);
   if (dim > INT64_MAX)
-    return feed_error(&r->f, err, "dim %u of its tensor is %lld", t->rank, (long long)dim);
+    return feed_error(&r->f, err, "dim %u of its tensor is %s", t->rank, integer((int64_t)dim).s);
   t->dims[t->rank++] = (int64_t)dim;
   return 0;
 }
@@ -244,8 +243,7 @@ static int scan_tensor(struct reader *r, struct tensor *t, struct err *err) {
 static int read_name(struct reader *r, struct space *s, const struct field *x, const char **name,
                      struct err *err) {
   if (x->len > 4096 || x->len > s->memory)
-    return feed_error(&r->f, err, "the name of its tensor has %llu bytes",
-                      (unsigned long long)x->len);
+    return feed_error(&r->f, err, "the name of its tensor has %s bytes", decimal(x->len).s);
   s->memory -= x->len;
   char *at = arena_alloc(s->a, (size_t)x->len + 1);
   if (feed_read(&r->f, x->off, at, (size_t)x->len, err) != 0) return -1;
@@ -341,8 +339,8 @@ static uint64_t entries_of(enum dtype t, uint64_t count) {
 static int read_strings(struct reader *r, struct space *s, struct array *x, struct err *err) {
   const uint64_t spans = x->count * sizeof(struct span);
   if (spans > s->memory || r->f.len > s->memory - spans)
-    return feed_error(&r->f, err, "it has %llu strings: there is no memory for so many",
-                      (unsigned long long)x->count);
+    return feed_error(&r->f, err, "it has %s strings: there is no memory for so many",
+                      decimal(x->count).s);
   s->memory -= spans;
   struct span *list = arena_alloc(s->a, (size_t)spans + 1);
   struct field f;
@@ -381,9 +379,8 @@ static int check_elements(struct reader *r, const struct tensor *t, const struct
   const uint64_t have = t->raw.number ? t->raw.len : t->entries;
   const uint64_t want = t->raw.number ? x->bytes : entries_of(x->dtype, x->count);
   if (have == want) return 0;
-  return feed_error(&r->f, err, "its tensor %s needs %llu %s, but has %llu", array_words(x).s,
-                    (unsigned long long)want, t->raw.number ? "bytes" : "entries",
-                    (unsigned long long)have);
+  return feed_error(&r->f, err, "its tensor %s needs %s %s, but has %s", array_words(x).s,
+                    decimal(want).s, t->raw.number ? "bytes" : "entries", decimal(have).s);
 }
 
 // The tensor that the reader's feed is.
@@ -392,8 +389,8 @@ static int read_tensor(struct reader *r, struct space *s, struct array *out, str
   if (scan_tensor(r, &t, err) != 0) return -1;
   *out = (struct array){.name = "", .kind = ARRAY_TENSOR};
   if (!dtype_known((int64_t)t.dtype) || t.dtype > INT32_MAX)
-    return feed_error(&r->f, err, "its tensor is of type %llu, which does not exist",
-                      (unsigned long long)t.dtype);
+    return feed_error(&r->f, err, "its tensor is of type %s, which does not exist",
+                      decimal(t.dtype).s);
   if (t.name.number && read_name(r, s, &t.name, &out->name, err) != 0) return -1;
   out->dtype = (enum dtype)t.dtype;
   int64_t *dims = arena_copy(s->a, t.dims, t.rank * sizeof *dims);

@@ -45,8 +45,8 @@ int feed_read(const struct feed *f, uint64_t off, void *to, size_t n, struct err
 int space_take(struct space *s, const struct feed *f, uint64_t n, struct err *err) {
   if (n > s->left)
     return feed_error(f, err,
-                      "its elements have %llu bytes, but all arrays together can have at most %s",
-                      (unsigned long long)n, quote_bytes(s->most).s);
+                      "its elements have %s bytes, but all arrays together can have at most %s",
+                      decimal(n).s, quote_bytes(s->most).s);
   s->left -= n;
   return 0;
 }

@@ -77,19 +77,19 @@ static void judge_nonfinite(struct verdict *v, const struct compare_figures *f,
                             const struct compare_bounds *b) {
   if (f->nonfinite_apart) {
     fail(v,
-         "%llu element%s not finite in only one of the two, or not finite in different ways; the "
-         "first is element %llu",
-         (unsigned long long)f->nonfinite_apart, f->nonfinite_apart == 1 ? " is" : "s are",
-         (unsigned long long)f->first_apart);
+         "%s element%s not finite in only one of the two, or not finite in different ways; the "
+         "first is element %s",
+         decimal(f->nonfinite_apart).s, f->nonfinite_apart == 1 ? " is" : "s are",
+         decimal(f->first_apart).s);
     return;
   }
   if (b->nonfinite) return;
   static const char *const of[2] = {"reference", "result"};
   for (unsigned s = 0; s < 2; s++) {
     if (!f->nonfinite[s]) continue;
-    fail(v, "%llu element%s of the %s %s not finite, the first is element %llu",
-         (unsigned long long)f->nonfinite[s], plural(f->nonfinite[s]), of[s],
-         f->nonfinite[s] == 1 ? "is" : "are", (unsigned long long)f->first_nonfinite[s]);
+    fail(v, "%s element%s of the %s %s not finite, the first is element %s",
+         decimal(f->nonfinite[s]).s, plural(f->nonfinite[s]), of[s],
+         f->nonfinite[s] == 1 ? "is" : "are", decimal(f->first_nonfinite[s]).s);
     return;
   }
 }
@@ -104,9 +104,9 @@ static void judge_equal(struct verdict *v, const struct compare_figures *f,
                            : b->whole_equal ? f->unequal_whole
                                             : 0;
   if (!unequal) return;
-  fail(v, "%llu of %llu element%s differ%s (max abs %.3g at element %llu)",
-       (unsigned long long)unequal, (unsigned long long)f->count, plural(f->count),
-       unequal == 1 ? "s" : "", f->max_abs, (unsigned long long)f->first_worst);
+  fail(v, "%s of %s element%s differ%s (max abs %.3g at element %s)", decimal(unequal).s,
+       decimal(f->count).s, plural(f->count), unequal == 1 ? "s" : "", f->max_abs,
+       decimal(f->first_worst).s);
 }
 
 // Without rows there is no largest element of one: what is there must be equal.
@@ -116,8 +116,8 @@ static void judge_top1(struct verdict *v, const struct compare_figures *f,
   if (f->has_top1)
     at_least(v, "top-1 agreement", f->top1, b->least_top1, "");
   else if (unequal_of(f, true))
-    fail(v, "top-1 has no rows to compare, and %llu of %llu element%s differ%s",
-         (unsigned long long)unequal_of(f, true), (unsigned long long)f->count, plural(f->count),
+    fail(v, "top-1 has no rows to compare, and %s of %s element%s differ%s",
+         decimal(unequal_of(f, true)).s, decimal(f->count).s, plural(f->count),
          unequal_of(f, true) == 1 ? "s" : "");
 }
 
@@ -134,8 +134,8 @@ enum compare_end compare_judge(const struct compare_figures *f, const struct com
   judge_nonfinite(&v, f, b);
   judge_equal(&v, f, b);
   if (compare_wants_close(b) && f->beyond)
-    fail(&v, "%llu of %llu element%s beyond rtol %.3g and atol %.3g", (unsigned long long)f->beyond,
-         (unsigned long long)f->count, f->count == 1 ? " is" : "s are", b->rtol < 0 ? 0 : b->rtol,
+    fail(&v, "%s of %s element%s beyond rtol %.3g and atol %.3g", decimal(f->beyond).s,
+         decimal(f->count).s, f->count == 1 ? " is" : "s are", b->rtol < 0 ? 0 : b->rtol,
          b->atol < 0 ? 0 : b->atol);
   at_most(&v, "max abs", f->max_abs, b->max_abs);
   at_most(&v, "mean abs", f->mean_abs, b->mean_abs);

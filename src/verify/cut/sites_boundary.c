@@ -14,6 +14,8 @@
 // array.
 #include "verify/cut/inside/sites_parts.h"
 
+#include "base/sort.h"
+
 #include <stdlib.h>
 
 enum {
@@ -364,7 +366,7 @@ struct one_side {
 };
 
 // The outer one of two graphs has the smaller number, and comes first.
-static int by_place(const void *x, const void *y, void *with) {
+static int by_place(const void *x, const void *y, const void *with) {
   const uint32_t n[2] = {*(const uint32_t *)x, *(const uint32_t *)y};
   const struct one_side *s = with;
   const bool apart = s->nodes[n[0]].graph != s->nodes[n[1]].graph;
@@ -382,8 +384,8 @@ static const uint32_t *nodes_of(struct sites_boundary *b, int side, struct arena
   if (d->n[side]) memcpy(list, d->nodes[side], d->n[side] * sizeof *list);
   if (added == 0) return list;
   memcpy(list + d->n[side], b->nodes[side].list, added * sizeof *list);
-  struct one_side sorted = {b->c->m[side]->nodes, b->c->place[side]};
-  qsort_r(list, *n, sizeof *list, by_place, &sorted);
+  const struct one_side sorted = {b->c->m[side]->nodes, b->c->place[side]};
+  sort_with(list, *n, sizeof *list, by_place, &sorted);
   return list;
 }
 

@@ -198,7 +198,7 @@ bool draw_open_alike(struct draw *out[2], struct infer *const in[2], const struc
 const char *draw_words(const struct draw *d, struct arena *a) {
   const char *words = "";
   for (uint32_t i = 0; i < d->n_symbols; i++)
-    words = arena_printf(a, "%s%s%s=%lld", words, i ? ", " : "", d->symbols[i].words,
-                         (long long)d->bound[i].value);
+    words = arena_printf(a, "%s%s%s=%s", words, i ? ", " : "", d->symbols[i].words,
+                         integer(d->bound[i].value).s);
   return words;
 }

@@ -191,10 +191,10 @@ static int refuse_dim(struct draw *d, const struct draw_input *x, uint32_t axis,
   const bool bound = open_symbol(d, e, &n_open) == NO_ID && value_of(d, e, &is) &&
                      !dims_is_number(infer_dims(d->in), e, &(int64_t){0});
   const char *already =
-      bound ? arena_printf(&a, ", which another size makes %lld,", (long long)is) : "";
-  err_set(err, ERR_USAGE, "input '%s': axis %u is %.*s in the model%s and cannot be %lld",
+      bound ? arena_printf(&a, ", which another size makes %s,", integer(is).s) : "";
+  err_set(err, ERR_USAGE, "input '%s': axis %u is %.*s in the model%s and cannot be %s",
           quote(model_value_name(d->m, x->value)).s, axis, (int)text.n, text.at, already,
-          (long long)x->shape->dims[axis]);
+          integer(x->shape->dims[axis]).s);
   arena_free(&a);
   return -1;
 }
@@ -224,8 +224,8 @@ static int take_shapes(struct draw *d, struct err *err) {
     of->shape = s;
     for (uint32_t k = 0; k < s->rank; k++)
       if (s->dims[k] < 0)
-        return err_set(err, ERR_USAGE, "input '%s': %lld is not a size", quote_str(s->name).s,
-                       (long long)s->dims[k]);
+        return err_set(err, ERR_USAGE, "input '%s': %s is not a size", quote_str(s->name).s,
+                       integer(s->dims[k]).s);
   }
   for (uint32_t turn = 0; turn < 2; turn++)
     for (uint32_t i = 0; i < d->n_inputs; i++)

@@ -119,7 +119,7 @@ static int draw_case(struct verify_run *r, int64_t length, struct array_case *ou
     v->found.drawn.sizes = sizes;
   else if (!strstr(v->found.drawn.sizes, sizes))
     v->found.drawn.sizes = arena_printf(&v->found.arena, "%s; %s", v->found.drawn.sizes, sizes);
-  out->name = length ? arena_printf(&v->found.arena, "length %ld", (long)length) : "drawn";
+  out->name = length ? arena_printf(&v->found.arena, "length %s", integer(length).s) : "drawn";
   const enum draw_end end = draw_inputs(d, &v->arena, &out->inputs, why);
   draw_close(d);
   if (end == DRAW_DONE) {
@@ -180,8 +180,8 @@ static int check_given(const struct verify_run *r, const struct array_case *c,
     if (t.dims[i] != NO_ID && dims_value(infer_dims(r->infer), t.dims[i], NULL, 0, &n) &&
         n != x->dims[i])
       return err_set(err, ERR_USAGE,
-                     "'%s': dim %u of input '%s' is %ld there, but the model takes %ld",
-                     quote_str(file).s, i, name.s, (long)x->dims[i], (long)n);
+                     "'%s': dim %u of input '%s' is %s there, but the model takes %s",
+                     quote_str(file).s, i, name.s, integer(x->dims[i]).s, integer(n).s);
   }
   return 0;
 }

@@ -200,10 +200,10 @@ static int check_output_numbers(const struct verify_run *r, struct err *err) {
     const struct quoted names[2] = {quote(model_value_name(m, m->graph_io[first])),
                                     quote(model_value_name(m, m->graph_io[first + n - 1]))};
     if (n == 1)
-      return err_hint(err, "%s %lld: the model has one output ('%s', index 0)", asked[i].option,
-                      (long long)asked[i].output, names[0].s);
-    return err_hint(err, "%s %lld: the model has %u outputs ('%s', index 0, to '%s', index %u)",
-                    asked[i].option, (long long)asked[i].output, n, names[0].s, names[1].s, n - 1);
+      return err_hint(err, "%s %s: the model has one output ('%s', index 0)", asked[i].option,
+                      integer(asked[i].output).s, names[0].s);
+    return err_hint(err, "%s %s: the model has %u outputs ('%s', index 0, to '%s', index %u)",
+                    asked[i].option, integer(asked[i].output).s, n, names[0].s, names[1].s, n - 1);
   }
   return 0;
 }

@@ -69,16 +69,16 @@ static const char *unjudged_words(struct verify_run *r, const struct compare_fig
   const uint64_t others = f->nonfinite_apart - f->made_nan - f->made_infinite;
   const char *nan = "", *infinite = "", *more = "";
   if (!f->nonfinite_apart) return r->unjudged;
-  if (f->made_nan) nan = arena_printf(a, "; NaN at %llu", (unsigned long long)f->made_nan);
+  if (f->made_nan) nan = arena_printf(a, "; NaN at %s", decimal(f->made_nan).s);
   if (f->made_infinite)
-    infinite = arena_printf(a, "%s infinite at %llu", f->made_nan ? " and" : ";",
-                            (unsigned long long)f->made_infinite);
+    infinite = arena_printf(a, "%s infinite at %s", f->made_nan ? " and" : ";",
+                            decimal(f->made_infinite).s);
   if (f->made_nan || f->made_infinite)
-    infinite = arena_printf(a, "%s of %llu elements where SRC is finite", infinite,
-                            (unsigned long long)f->count);
+    infinite =
+        arena_printf(a, "%s of %s elements where SRC is finite", infinite, decimal(f->count).s);
   if (others)
-    more = arena_printf(a, "; %llu of %llu elements are not finite in SRC and differ in the result",
-                        (unsigned long long)others, (unsigned long long)f->count);
+    more = arena_printf(a, "; %s of %s elements are not finite in SRC and differ in the result",
+                        decimal(others).s, decimal(f->count).s);
   return arena_printf(a, "%s%s%s%s", r->unjudged, nan, infinite, more);
 }
 
@@ -326,10 +326,10 @@ static void judge_top1(struct verify_run *r, struct verify_output *o, double kep
     return;
   }
   if (kept >= least) return;
-  const char *why = arena_printf(
-      &f->arena, "top-1 changes in %llu of %llu rows%s: an agreement of %.4g, below %g",
-      (unsigned long long)o->rows.changed, (unsigned long long)o->rows.counted,
-      verified_ties(o->rows.close).s, kept, least);
+  const char *why =
+      arena_printf(&f->arena, "top-1 changes in %s of %s rows%s: an agreement of %.4g, below %g",
+                   decimal(o->rows.changed).s, decimal(o->rows.counted).s,
+                   verified_ties(o->rows.close).s, kept, least);
   if (row->end == VERIFIED_FAILED)
     row->why = arena_printf(&f->arena, "%s, %s", row->why, why);
   else

@@ -131,14 +131,15 @@ int verify_judge(const struct verify *v, struct err *err) {
                     v->options.names.lengths, v->options.names.inputs);
   }
   if (all == 0 && f->n_left > 0 && (v->options.sites || v->options.asked)) {
-    err_fill(err, ERR_FAIL, "nothing was verified: %s none of the %lu site%s",
-             v->options.sites ? "--sites names" : "the pipeline verifies", f->n_left,
+    err_fill(err, ERR_FAIL, "nothing was verified: %s none of the %s site%s",
+             v->options.sites ? "--sites names" : "the pipeline verifies", decimal(f->n_left).s,
              plural(f->n_left));
     return v->options.sites ? err_hint(err, "without --sites, weir verifies all of them") : -1;
   }
   if (v->options.require >= 0 && (double)f->n_passed < v->options.require * (double)all) {
-    err_fill(err, ERR_FAIL, "%lu of %lu were verified (%.1f %%), less than the %g %% asked for",
-             f->n_passed, all, 100 * (double)f->n_passed / (double)all, 100 * v->options.require);
+    err_fill(err, ERR_FAIL, "%s of %s were verified (%.1f %%), less than the %g %% asked for",
+             decimal(f->n_passed).s, decimal(all).s, 100 * (double)f->n_passed / (double)all,
+             100 * v->options.require);
     if (!not ) not = first_of(f, VERIFIED_UNJUDGED);
     return err_hint(err, "%s: '%s': %s", verified_word(not ), quote_str(not ->name).s, not ->why);
   }

@@ -55,10 +55,10 @@ bool verify_top1_has(enum verify_top1 kind, const struct array *x) {
 }
 
 const char *verify_top1_few(const struct compare_rows *rows, struct arena *a) {
-  const char *few = arena_printf(a, "top-1: too few rows (%llu, %d wanted)",
-                                 (unsigned long long)rows->counted, VERIFY_TOP1_LEAST);
+  const char *few = arena_printf(a, "top-1: too few rows (%s, %d wanted)", decimal(rows->counted).s,
+                                 VERIFY_TOP1_LEAST);
   if (rows->close == 0) return few;
   return arena_printf(a,
-                      "%s; in %llu more the two largest elements are closer than the largest error",
-                      few, (unsigned long long)rows->close);
+                      "%s; in %s more the two largest elements are closer than the largest error",
+                      few, decimal(rows->close).s);
 }

@@ -160,8 +160,8 @@ static void say_words(struct samples *s) {
                    : arena_printf(&s->arena, "%u sample%s", files, plural(files));
   if (n > files)
     s->words =
-        arena_printf(&s->arena, "%s%s%u drawn sample%s (seed %llu)", s->words, files ? " and " : "",
-                     n - files, plural(n - files), (unsigned long long)s->o.draw.seed);
+        arena_printf(&s->arena, "%s%s%u drawn sample%s (seed %s)", s->words, files ? " and " : "",
+                     n - files, plural(n - files), decimal(s->o.draw.seed).s);
 }
 
 static int list_all(struct samples *s, struct err *err) {
@@ -170,10 +170,10 @@ static int list_all(struct samples *s, struct err *err) {
   if (samples_list_raws(&s->list, &s->arena, err)) return -1;
   const uint64_t files = s->list.n_items;
   for (uint64_t k = 0; k < s->o.generate && files + k < s->o.most; k++)
-    *TABLE_PUSH(&s->list, items) = (struct samples_item){
-        .name = arena_printf(&s->arena, "drawn sample %llu", (unsigned long long)k),
-        .kind = SAMPLES_DRAWN,
-        .at = k};
+    *TABLE_PUSH(&s->list, items) =
+        (struct samples_item){.name = arena_printf(&s->arena, "drawn sample %s", decimal(k).s),
+                              .kind = SAMPLES_DRAWN,
+                              .at = k};
   const uint64_t all = files + s->o.generate;
   s->left_out = all > s->o.most ? all - s->o.most : 0;
   s->list.n_items = (uint32_t)min_u64(all, s->o.most);

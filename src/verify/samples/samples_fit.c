@@ -74,8 +74,8 @@ static int check(struct infer *in, const char *sample, struct span name, uint32_
     if (t.dims[i] == NO_ID || !dims_value(infer_dims(in), t.dims[i], NULL, 0, &n)) continue;
     if (n != x->dims[i])
       return err_set(err, ERR_INPUT,
-                     "the sample '%s' has %s for the input '%s', whose dim %u is %lld in the model",
-                     quote_str(sample).s, array_words(x).s, quote(name).s, i, (long long)n);
+                     "the sample '%s' has %s for the input '%s', whose dim %u is %s in the model",
+                     quote_str(sample).s, array_words(x).s, quote(name).s, i, integer(n).s);
   }
   return 0;
 }

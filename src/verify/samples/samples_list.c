@@ -171,8 +171,8 @@ static int list_raw(struct samples_list *l, const char *data, struct arena *a, s
     return err_set(err, ERR_INPUT, "'%s' is not a plain file", quote_path(r.path).s);
   if (at.size == 0 || at.size % r.bytes != 0) {
     err_fill(err, ERR_INPUT,
-             "'%s' has %llu bytes, which is not a multiple of the %llu bytes of a sample",
-             quote_path(r.path).s, (unsigned long long)at.size, (unsigned long long)r.bytes);
+             "'%s' has %s bytes, which is not a multiple of the %s bytes of a sample",
+             quote_path(r.path).s, decimal(at.size).s, decimal(r.bytes).s);
     return err_hint(err, "a sample is all elements of %s in the type %s",
                     quote_dims(dims, r.rank).s, dtype_name(r.dtype));
   }
@@ -188,15 +188,14 @@ int samples_list_raws(struct samples_list *l, struct arena *a, struct err *err) 
   const struct samples_raw *first = &l->raws[0];
   for (uint32_t i = 1; i < l->n_raws; i++)
     if (l->raws[i].count != first->count)
-      return err_set(err, ERR_INPUT, "'%s' has %llu samples, and '%s' has %llu",
-                     quote_path(first->path).s, (unsigned long long)first->count,
-                     quote_path(l->raws[i].path).s, (unsigned long long)l->raws[i].count);
+      return err_set(err, ERR_INPUT, "'%s' has %s samples, and '%s' has %s",
+                     quote_path(first->path).s, decimal(first->count).s,
+                     quote_path(l->raws[i].path).s, decimal(l->raws[i].count).s);
   if (first->count > SAMPLES_MOST)
-    return err_set(err, ERR_INPUT, "'%s' has %llu samples; the limit is %d",
-                   quote_path(first->path).s, (unsigned long long)first->count, SAMPLES_MOST);
+    return err_set(err, ERR_INPUT, "'%s' has %s samples; the limit is %d",
+                   quote_path(first->path).s, decimal(first->count).s, SAMPLES_MOST);
   for (uint64_t k = 0; k < first->count; k++) {
-    const char *name =
-        arena_printf(a, "%s, sample %llu", path_base(first->path), (unsigned long long)k);
+    const char *name = arena_printf(a, "%s, sample %s", path_base(first->path), decimal(k).s);
     *TABLE_PUSH(l, items) =
         (struct samples_item){.path = first->path, .name = name, .kind = SAMPLES_RAW, .at = k};
   }

@@ -335,8 +335,8 @@ static int look_at_weights(struct site_run *r, const struct site *s, struct veri
   if (found.n == 0 || found.most <= found.allowed) return 0;
   row->end = VERIFIED_FAILED;
   row->why = arena_printf(&r->v->found.arena,
-                          "%s: the error of element %llu is %.3g times what rounding allows",
-                          found.what, (unsigned long long)found.place, found.most);
+                          "%s: the error of element %s is %.3g times what rounding allows",
+                          found.what, decimal(found.place).s, found.most);
   return 0;
 }
 

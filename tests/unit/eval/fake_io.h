@@ -4,7 +4,7 @@
 #ifndef WEIR_TEST_FAKE_IO_H
 #define WEIR_TEST_FAKE_IO_H
 
-#include "stream/io/io.h"
+#include "stream/io/io_queue.h"
 
 #include <stdio.h>
 #include <stdlib.h>

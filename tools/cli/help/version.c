@@ -11,7 +11,7 @@
 #include "stream/run/engine.h"
 
 #include "kernels/kernels.h"
-#include "stream/io/io.h"
+#include "stream/io/io_queue.h"
 
 const char version_date[] = WEIR_DATE;
 

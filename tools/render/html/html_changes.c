@@ -2,6 +2,7 @@
 //
 // Nodes that were kept are grouped by step, reason and operator; a group shows its first names, and the table at the end
 // has every node that a pass looked at. Sites are pointed at, never copied: there may be a million.
+#include "base/sort.h"
 #include "render/html/html_chart.h"
 #include "render/html/html_parts.h"
 #include "render/html/html_table.h"
@@ -175,8 +176,8 @@ void html_types(struct html_out *o, const struct run_report *r) {
 
 // ---- what was kept -----------------------------------------------------------------------------
 
-static int by_reason(const void *a, const void *b, void *ctx) {
-  const struct run_passes *p = *(const struct run_passes *const *)ctx;
+static int by_reason(const void *a, const void *b, const void *ctx) {
+  const struct run_passes *p = ctx;
   const uint32_t i = *(const uint32_t *)a, k = *(const uint32_t *)b;
   const struct run_site *x = &p->sites[i], *y = &p->sites[k];
   if (x->step != y->step) return x->step < y->step ? -1 : 1;
@@ -223,7 +224,7 @@ void html_kept(struct html_out *o, const struct run_report *r) {
   for (uint32_t i = 0; i < p->n_sites; i++)
     if (render_passes_keeps(p, &p->sites[i], &a)) at[n++] = i;
   if (n) {
-    qsort_r(at, n, sizeof *at, by_reason, &p);
+    sort_with(at, n, sizeof *at, by_reason, p);
     html_raw(o, "<section id=\"kept\"><h2>Left unchanged, and why</h2>\n");
   }
   for (uint32_t i = 0, first; i < n;) {

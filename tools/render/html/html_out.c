@@ -144,8 +144,6 @@ static void put_number(struct html_out *o, const char *format, size_t n, va_list
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
   if (kind == 'f' || kind == 'g')
     snprintf(digits, sizeof digits, one, va_arg(*ap, double));
-  else if (strchr(one, 'l'))
-    snprintf(digits, sizeof digits, one, va_arg(*ap, unsigned long));
   else
     snprintf(digits, sizeof digits, one, va_arg(*ap, unsigned));
 #pragma GCC diagnostic pop

@@ -27,7 +27,7 @@ void html_raw(struct html_out *o, const char *markup);
 void html_text(struct html_out *o, struct span text);
 // The same, between tags, where an arrow "->" stays on one line.
 void html_arrows(struct html_out *o, const char *text);
-// Markup with texts and numbers in it: %s is a text (escaped), the others (%u %lu %d and %f %g with a precision) are
+// Markup with texts and numbers in it: %s is a text (escaped), the others (%u %d and %f %g with a precision) are
 // numbers. What stands around them is markup.
 void html_put(struct html_out *o, const char *markup, ...) __attribute__((format(printf, 2, 3)));
 

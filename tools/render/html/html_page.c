@@ -54,10 +54,10 @@ static void put_nodes(struct html_out *o, const uint64_t nodes[2], struct arena 
 }
 
 static void put_verification(struct html_out *o, const struct verified *v) {
-  html_put(o, "<div class=\"card double\"><dt>Verification</dt><dd>%lu of %lu passed<small>",
-           v->n_passed, verified_all(v));
-  html_put(o, "%lu failed, %lu not verified", v->n_failed, v->n_not);
-  if (v->n_unjudged) html_put(o, ", %lu not judged", v->n_unjudged);
+  html_put(o, "<div class=\"card double\"><dt>Verification</dt><dd>%s of %s passed<small>",
+           decimal(v->n_passed).s, decimal(verified_all(v)).s);
+  html_put(o, "%s failed, %s not verified", decimal(v->n_failed).s, decimal(v->n_not).s);
+  if (v->n_unjudged) html_put(o, ", %s not judged", decimal(v->n_unjudged).s);
   html_raw(o, "</small></dd></div>\n");
 }
 

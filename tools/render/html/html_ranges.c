@@ -38,6 +38,12 @@ struct rows {
 
 static const char dot[] = "\xc2\xb7", full[] = "\xe2\x96\x88";
 
+// Behind the text that ends at `at`: where it ends then.
+static char *append(char *at, const char *text) {
+  const size_t n = strlen(text);
+  return (char *)memcpy(at, text, n + 1) + n;
+}
+
 static void draw_histogram(const struct ranges_histogram *h, struct drawn *out) {
   double counts[CELLS] = {0}, most = 0;
   char *at = out->s;
@@ -49,7 +55,7 @@ static void draw_histogram(const struct ranges_histogram *h, struct drawn *out) 
     const double height = most > 0 ? log1p(counts[c]) / most : 0;
     // U+2581, an eighth, to U+2588
     const char bar[] = {'\xe2', '\x96', (char)(0x80 + (int)fmax(1, ceil(height * (int)LEVELS))), 0};
-    at = stpcpy(at, counts[c] > 0 ? bar : dot);
+    at = append(at, counts[c] > 0 ? bar : dot);
   }
 }
 
@@ -59,7 +65,7 @@ static void draw_range(const struct ranges_value *v, struct drawn *out) {
   *at = 0;
   for (unsigned c = 0; c < CELLS && most > 0; c++) {
     const double middle = most * ((2 * c + 1.0) / (int)CELLS - 1);
-    at = stpcpy(at, middle >= v->least && middle <= v->most ? full : dot);
+    at = append(at, middle >= v->least && middle <= v->most ? full : dot);
   }
 }
 
@@ -112,7 +118,7 @@ static void put_file(struct html_out *o, const struct run_ranges *f, uint32_t k)
   const struct rows rows = {r, arena_zalloc(&a, 2 * sizeof *rows.charts)};
   html_put(o, "<p><code>%s</code>", path_base(f->path));
   if (r->method != RANGES_ANY) html_put(o, ", method %s", ranges_method_name(r->method));
-  if (r->samples) html_put(o, ", %lu sample%s", r->samples, plural(r->samples));
+  if (r->samples) html_put(o, ", %s sample%s", decimal(r->samples).s, plural(r->samples));
   html_raw(o, "</p>\n");
   put_curve(o, r, &a);
   const struct html_table table = {.id = ids[k],

@@ -21,7 +21,7 @@ struct quoted html_whole(uint64_t x) {
   char digits[24];
   size_t n = 0;
   const char *at = digits;
-  for (int left = snprintf(digits, sizeof digits, "%lu", x); left > 0; left--) {
+  for (int left = snprintf(digits, sizeof digits, "%s", decimal(x).s); left > 0; left--) {
     q.s[n++] = *at++;
     if (left % 3 == 1 && left > 1) q.s[n++] = ',';
   }
@@ -100,7 +100,7 @@ static void put_rows(struct html_out *o, const struct html_table *t) {
       if (c) html_raw(o, ",");
       if (is_text(t->columns[c].form)) {
         const size_t same = html_shared(now[c].text, before[c].text);
-        html_put(o, "%lu,", same);
+        html_put(o, "%s,", decimal(same).s);
         html_json(o, now[c].text, same);
       } else if (now[c].unknown) {
         html_raw(o, "null");

@@ -305,17 +305,17 @@ void html_verified(struct html_out *o, const struct verified *v) {
   html_raw(o, "<section id=\"verification\"><h2>Verification</h2>\n");
   html_put(o, "<p class=\"verdict %s\"><strong>%s</strong>: ", html_verdict(v).style,
            html_verdict(v).word);
-  html_put(o, "%lu of %lu %s passed, %lu failed, %lu not verified", v->n_passed, all,
-           verified_things(v, all), v->n_failed, v->n_not);
+  html_put(o, "%s of %s %s passed, %s failed, %s not verified", decimal(v->n_passed).s,
+           decimal(all).s, verified_things(v, all), decimal(v->n_failed).s, decimal(v->n_not).s);
   if (all)
     html_put(o, " (%.1f %% verified)", 100.0 * (double)(v->n_passed + v->n_failed) / (double)all);
-  if (v->n_unjudged) html_put(o, "; %lu not judged: %s", v->n_unjudged, shown.unjudged);
+  if (v->n_unjudged) html_put(o, "; %s not judged: %s", decimal(v->n_unjudged).s, shown.unjudged);
   if (shown.top1)
-    html_put(o, "; top-1 changes in %lu of %lu row%s of %s%s", shown.top1->top1_changed,
-             shown.top1->top1_rows, plural(shown.top1->top1_rows), shown.top1->name,
+    html_put(o, "; top-1 changes in %s of %s row%s of %s%s", decimal(shown.top1->top1_changed).s,
+             decimal(shown.top1->top1_rows).s, plural(shown.top1->top1_rows), shown.top1->name,
              verified_ties(shown.top1->top1_ties).s);
   if (v->n_left)
-    html_put(o, "; %lu site%s left out", v->n_left, v->n_left == 1 ? " was" : "s were");
+    html_put(o, "; %s site%s left out", decimal(v->n_left).s, v->n_left == 1 ? " was" : "s were");
   html_raw(o, ".</p>\n");
   if (shown.as_computed)
     html_raw(o, "<p>Each site computes what its edit describes. The accuracy of the model was "
@@ -332,19 +332,19 @@ void html_verified(struct html_out *o, const struct verified *v) {
              v->rest.differs ? v->rest.first : "");
   if (shown.cut_off)
     html_put(o,
-             "<p>%lu of the sites passed with whole sums of int8 products, which ONNX Runtime "
+             "<p>%s of the sites passed with whole sums of int8 products, which ONNX Runtime "
              "cuts off on this processor: it has no VNNI.</p>\n",
-             shown.cut_off);
+             decimal(shown.cut_off).s);
   if (shown.rounded)
     html_put(o,
-             "<p>%lu of the sites passed with float activations, which an optimized session of "
+             "<p>%s of the sites passed with float activations, which an optimized session of "
              "ONNX Runtime rounds to 8 bits.</p>\n",
-             shown.rounded);
+             decimal(shown.rounded).s);
   if (v->n_rounded)
     html_put(o,
-             "<p>An optimized session of ONNX Runtime rounds the activations of %lu product%s to 8 "
+             "<p>An optimized session of ONNX Runtime rounds the activations of %s product%s to 8 "
              "bits (MatMulNBits, accuracy level 4)%s.</p>\n",
-             v->n_rounded, plural(v->n_rounded),
+             decimal(v->n_rounded).s, plural(v->n_rounded),
              v->kept_floats ? "; weir turned that off for this comparison" : "");
   if (v->products_unseen)
     html_raw(o, "<p>This processor has no VNNI: an optimized session of ONNX Runtime may cut off "
@@ -353,11 +353,11 @@ void html_verified(struct html_out *o, const struct verified *v) {
   if (v->half_unseen)
     html_raw(o,
              "<p>This runtime computes 16-bit floats in float32, so overflow was not seen.</p>\n");
-  html_put(o, "<p>%s, with the same inputs, in ONNX Runtime %s; the seed of drawn inputs is %lu",
+  html_put(o, "<p>%s, with the same inputs, in ONNX Runtime %s; the seed of drawn inputs is %s",
            both ? "Each changed site was run before and after the change, and so were both models"
            : sites ? "Each changed site was run before and after the change, as two small models"
                    : "Both models were run",
-           v->runtime ? v->runtime : "(version not known)", v->drawn.seed);
+           v->runtime ? v->runtime : "(version not known)", decimal(v->drawn.seed).s);
   if (v->drawn.sizes) html_put(o, "; %s", v->drawn.sizes);
   html_put(o, ". It took %.1f s; the runtime had %s of memory", v->seconds,
            quote_bytes(v->peak_memory[1]).s);

@@ -21,9 +21,9 @@ static int max_int(int a, int b) {
 
 static void print_row(const struct candidates_row *r, const char *name, const struct widths *w) {
   char sqnr[16];
-  printf("%-*s  %-*s %7s  %.6f  %9.3g  %9.3g  %12lu\n", w->name, name, w->words, r->words,
+  printf("%-*s  %-*s %7s  %.6f  %9.3g  %9.3g  %12s\n", w->name, name, w->words, r->words,
          render_rank_db(figures_sqnr_db(&r->x.figures), true, sqnr), figures_cosine(&r->x.figures),
-         r->x.figures.max_error, figures_rmse(&r->x.figures), r->x.bytes);
+         r->x.figures.max_error, figures_rmse(&r->x.figures), decimal(r->x.bytes).s);
 }
 
 void render_candidates_text(struct candidates *c, bool every, bool quiet) {
@@ -85,11 +85,11 @@ void render_candidates_csv(const struct candidates *c) {
       printf("%u", r->x.scheme.block);
     else
       fputs("channel", stdout);
-    printf(",%s,%s,%lu,%lu,%.17g,%.17g,%.9g,%.17g,%lu,%lu,",
-           r->x.scheme.symmetric ? "true" : "false",
-           matmulnbits_algorithm_name(r->x.scheme.algorithm), r->x.figures.elements,
-           r->x.figures.nonfinite, figures_sqnr_db(&r->x.figures), figures_cosine(&r->x.figures),
-           r->x.figures.max_error, figures_rmse(&r->x.figures), r->x.source_bytes, r->x.bytes);
+    printf(",%s,%s,%s,%s,%.17g,%.17g,%.9g,%.17g,%s,%s,", r->x.scheme.symmetric ? "true" : "false",
+           matmulnbits_algorithm_name(r->x.scheme.algorithm), decimal(r->x.figures.elements).s,
+           decimal(r->x.figures.nonfinite).s, figures_sqnr_db(&r->x.figures),
+           figures_cosine(&r->x.figures), r->x.figures.max_error, figures_rmse(&r->x.figures),
+           decimal(r->x.source_bytes).s, decimal(r->x.bytes).s);
     csv_text(r->layer);
     putchar('\n');
   }

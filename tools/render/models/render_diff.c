@@ -3,6 +3,8 @@
 // several are valid, are told, but make no model different.
 #include "render/models/render_diff.h"
 
+#include "base/sort.h"
+
 #include <math.h>
 #include <stdlib.h>
 
@@ -78,7 +80,7 @@ static const char *small_elements(struct diffing *x, uint32_t side, uint32_t ten
     const char *word = NULL;
     if (t->dtype == DTYPE_INT64 && (i + 1) * sizeof wide <= s.n) {
       memcpy(&wide, s.at + i * sizeof wide, sizeof wide);
-      word = arena_printf(&x->arena, "%lld", (long long)wide);
+      word = arena_printf(&x->arena, "%s", integer(wide).s);
     } else if (t->dtype == DTYPE_FLOAT && (i + 1) * sizeof single <= s.n) {
       memcpy(&single, s.at + i * sizeof single, sizeof single);
       word = arena_printf(&x->arena, "%.9g", (double)single);
@@ -100,7 +102,7 @@ static const char *list_of(struct diffing *x, const struct model *m, const struc
   for (uint32_t i = 0; i < a->count && i < LIST_SHOWN; i++)
     list = join(
         x, list,
-        a->type == ATTR_INTS ? arena_printf(&x->arena, "%lld", (long long)m->longs[a->first + i])
+        a->type == ATTR_INTS     ? arena_printf(&x->arena, "%s", integer(m->longs[a->first + i]).s)
         : a->type == ATTR_FLOATS ? arena_printf(&x->arena, "%.9g", (double)m->floats[a->first + i])
                                  : quote(model_name(m, m->strings[a->first + i])).s);
   return arena_printf(&x->arena, "[%s%s]", list, a->count > LIST_SHOWN ? ",…" : "");
@@ -113,7 +115,7 @@ const char *render_diff_attr(struct diffing *x, uint32_t side, uint32_t attr) {
     return arena_printf(&x->arena, "the function's %s", quote(model_name(m, a->ref_name)).s);
   if (model_attr_is_constant(m, a)) return "a constant";
   switch ((enum attr_type)a->type) {
-  case ATTR_INT: return arena_printf(&x->arena, "%lld", (long long)a->u.i);
+  case ATTR_INT: return arena_printf(&x->arena, "%s", integer(a->u.i).s);
   case ATTR_FLOAT: return arena_printf(&x->arena, "%.9g", (double)a->u.f);
   case ATTR_STRING:
     return a->u.s == NO_ID ? "a long string"
@@ -132,7 +134,7 @@ const char *render_diff_attr(struct diffing *x, uint32_t side, uint32_t attr) {
 }
 
 const char *render_diff_counted(struct diffing *x, uint64_t n, const char *what) {
-  return arena_printf(&x->arena, "%lu %s%s", n, what, plural(n));
+  return arena_printf(&x->arena, "%s %s%s", decimal(n).s, what, plural(n));
 }
 
 const char *render_diff_cut(struct diffing *x, const char *value) {
@@ -383,7 +385,7 @@ static enum render_diff_kind kind_of_tensor(const struct matched_tensor *row) {
 }
 
 // Those that lost most come first; of the others the order of the model stays.
-static int worse_first(const void *pa, const void *pb, void *ctx) {
+static int worse_first(const void *pa, const void *pb, const void *ctx) {
   const struct diffing *x = ctx;
   const uint32_t i = *(const uint32_t *)pa, k = *(const uint32_t *)pb;
   const struct matched_tensor *a = &x->rows[i], *b = &x->rows[k];
@@ -401,6 +403,6 @@ const uint32_t *render_diff_tensors_of(struct diffing *x, enum render_diff_kind 
   *n = 0;
   for (uint32_t i = 0; i < x->n_rows; i++)
     if (kind_of_tensor(&x->rows[i]) == kind) rows[(*n)++] = i;
-  if (render_diff_has_figures(kind) && by_loss) qsort_r(rows, *n, sizeof *rows, worse_first, x);
+  if (render_diff_has_figures(kind) && by_loss) sort_with(rows, *n, sizeof *rows, worse_first, x);
   return rows;
 }

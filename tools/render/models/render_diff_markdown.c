@@ -90,7 +90,7 @@ static const char *two(struct diffing *x, const char *word, const char *of) {
 }
 
 static const char *number(struct diffing *x, uint64_t n) {
-  return arena_printf(&x->arena, "%lu", n);
+  return arena_printf(&x->arena, "%s", decimal(n).s);
 }
 
 // ---- the model as a whole ----------------------------------------------------------------------
@@ -303,5 +303,5 @@ void render_diff_markdown(struct diffing *x) {
   put_renamed(&t);
   put_counts(&t, &s);
   if (t.left == 0) return;
-  printf("\n… and %lu more: `weir diff --all`\n", t.left);
+  printf("\n… and %s more: `weir diff --all`\n", decimal(t.left).s);
 }

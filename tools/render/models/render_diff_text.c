@@ -53,7 +53,7 @@ static bool more(struct text *t) {
 }
 
 static void end_list(const struct text *t) {
-  if (t->left) printf("    … and %lu more (--all)\n", t->left);
+  if (t->left) printf("    … and %s more (--all)\n", decimal(t->left).s);
 }
 
 // ---- the model as a whole ----------------------------------------------------------------------
@@ -117,7 +117,8 @@ static void print_ops(struct text *t) {
     if (ops[i].n[0] == ops[i].n[1]) continue;
     if (!any) title(t, "Operators");
     any = true;
-    printf("  %-28s %8lu -> %lu\n", quote_str(ops[i].name).s, ops[i].n[0], ops[i].n[1]);
+    printf("  %-28s %8s -> %s\n", quote_str(ops[i].name).s, decimal(ops[i].n[0]).s,
+           decimal(ops[i].n[1]).s);
   }
 }
 
@@ -283,7 +284,7 @@ static void print_sums(const struct contrast_found *f) {
   if (isfinite(db)) printf("SQNR %.2f dB, cosine %.6f, ", db, figures_cosine(&f->figures));
   printf("max error %.3g, mean %.3g", f->figures.max_error,
          f->figures.elements ? f->sum_abs / (double)f->figures.elements : 0.0);
-  if (f->figures.nonfinite) printf(", %lu not finite", f->figures.nonfinite);
+  if (f->figures.nonfinite) printf(", %s not finite", decimal(f->figures.nonfinite).s);
   putchar('\n');
 }
 
@@ -298,8 +299,9 @@ static void print_figures(struct diffing *x, const struct matched_tensor *row) {
   fputs("      ", stdout);
   if (*layer) printf("%s: ", quote_str(layer).s);
   if (row->by != MATCHED_RECAST) // of quantized weights nearly all do
-    printf("%lu of %lu element%s differ%s, the first at %lu; ", f->differing, f->figures.elements,
-           plural(f->figures.elements), f->differing == 1 ? "s" : "", f->first);
+    printf("%s of %s element%s differ%s, the first at %s; ", decimal(f->differing).s,
+           decimal(f->figures.elements).s, plural(f->figures.elements),
+           f->differing == 1 ? "s" : "", decimal(f->first).s);
   print_sums(f);
 }
 
@@ -355,7 +357,7 @@ static void print_together(const struct text *t, const uint32_t *rows, uint32_t 
     sum.sum_abs += row->found.sum_abs;
   }
   if (tensors < 2) return;
-  printf("    these %lu together: ", tensors);
+  printf("    these %s together: ", decimal(tensors).s);
   print_sums(&sum);
 }
 

@@ -61,6 +61,6 @@ void render_faults_end(struct render_faults *r, const char *path,
   }
   if (folder) render_model_folder(folder);
   if (folder) putchar('\n');
-  printf("%s: %lu error%s, %lu warning%s, %lu note%s\n", quote_str(path).s, errors, plural(errors),
-         warnings, plural(warnings), notes, plural(notes));
+  printf("%s: %s error%s, %s warning%s, %s note%s\n", quote_str(path).s, decimal(errors).s,
+         plural(errors), decimal(warnings).s, plural(warnings), decimal(notes).s, plural(notes));
 }

@@ -61,7 +61,7 @@ struct quoted render_inspect_type(const struct model *m, uint32_t value) {
     }
     const struct model_dim *dim = &m->info_dims[info->dims + d];
     if (dim->value >= 0)
-      n += (size_t)snprintf(q.s + n, sizeof q.s - n, "%lld", (long long)dim->value);
+      n += (size_t)snprintf(q.s + n, sizeof q.s - n, "%s", integer(dim->value).s);
     else if (dim->param == m->empty)
       q.s[n++] = '?';
     else
@@ -111,14 +111,14 @@ static void print_metadata(const struct model *m) {
 
 static void print_sum(const char *label, struct inspect_sum sum) {
   if (sum.tensors == 0) return;
-  printf("  %-24s %8lu  %10s\n", label, sum.tensors, quote_bytes(sum.bytes).s);
+  printf("  %-24s %8s  %10s\n", label, decimal(sum.tensors).s, quote_bytes(sum.bytes).s);
 }
 
 static void print_file(const struct inspect_file *file) {
   const uint64_t unused = file->size - min_u64(file->size, file->use.used);
   const char *instead = file->missing ? "missing" : file->unreadable ? "unreadable" : NULL;
-  printf("%-10s %s: %lu tensor%s", instead ? instead : quote_bytes(file->size).s,
-         quote_str(file->name).s, file->use.places, plural(file->use.places));
+  printf("%-10s %s: %s tensor%s", instead ? instead : quote_bytes(file->size).s,
+         quote_str(file->name).s, decimal(file->use.places).s, plural(file->use.places));
   if (instead)
     printf(" (%s)", quote_bytes(file->use.used).s);
   else if (file->needed > file->size)
@@ -142,20 +142,20 @@ void render_inspect(struct inspect *in) {
   if (m->n_files > FILES_SHOWN + 1)
     printf("%-10s and %u more data files\n", "", m->n_files - FILES_SHOWN - 1);
   if (in->packed) printf("≈ %s compressed (gzip -9)\n", quote_bytes(in->packed).s);
-  printf("\nIR version %lld, opset", (long long)m->ir_version);
+  printf("\nIR version %s, opset", integer(m->ir_version).s);
   for (uint32_t i = 0; i < m->n_model_opsets; i++) {
     const struct model_opset *o = &m->opsets[i];
     const char *domain = domain_of(m, o->domain);
     const struct schema_release *r =
         strcmp(domain, "ai.onnx") == 0 ? schema_release_of(o->version) : NULL;
-    printf("%s %s %lld", i ? "," : "", quote_str(domain).s, (long long)o->version);
+    printf("%s %s %s", i ? "," : "", quote_str(domain).s, integer(o->version).s);
     if (r) printf(" (ONNX %s, %d)", r->release, r->year);
   }
   if (m->n_model_opsets == 0) printf(": none");
   if (*in->producer_name)
     printf("; made by %s%s%s", quote_str(in->producer_name).s, *in->producer_version ? " " : "",
            quote_str(in->producer_version).s);
-  printf("\n%lu node%s", in->n_nodes, plural(in->n_nodes));
+  printf("\n%s node%s", decimal(in->n_nodes).s, plural(in->n_nodes));
   if (in->n_subgraphs) printf(", %u subgraph%s", in->n_subgraphs, plural(in->n_subgraphs));
   if (in->n_functions) printf(", %u function%s", in->n_functions, plural(in->n_functions));
   if (in->n_training) printf(", %u training graph%s", in->n_training, plural(in->n_training));
@@ -163,9 +163,9 @@ void render_inspect(struct inspect *in) {
   putchar('\n');
   for (uint32_t i = 0; i < in->n_quantized; i++) {
     const struct inspect_quantized *q = &in->quantized[i];
-    printf("quantized: %lu weight%s (%s parameters), %lu bits", q->weights, plural(q->weights),
-           quote_count(q->parameters).s, q->bits);
-    if (q->block) printf(" in blocks of %lu", q->block);
+    printf("quantized: %s weight%s (%s parameters), %s bits", decimal(q->weights).s,
+           plural(q->weights), quote_count(q->parameters).s, decimal(q->bits).s);
+    if (q->block) printf(" in blocks of %s", decimal(q->block).s);
     printf(", %s\n", q->op_type);
   }
   if (needs.words) printf("%s\n", needs.words);
@@ -178,7 +178,7 @@ void render_inspect(struct inspect *in) {
   if (in->n_ops > 0) printf("\nOperators\n");
   for (uint32_t i = 0; i < in->n_ops && i < OPS_SHOWN; i++) {
     const struct inspect_op *op = &in->ops[i];
-    printf("%8lu  %s", op->count, quote_str(model_name_str(m, op->op_type)).s);
+    printf("%8s  %s", decimal(op->count).s, quote_str(model_name_str(m, op->op_type)).s);
     if (op->domain != m->empty) printf("  (%s)", quote_str(domain_of(m, op->domain)).s);
     putchar('\n');
   }
@@ -221,11 +221,12 @@ void render_inspect_tensors(struct inspect *in) {
     if (t->flags & TENSOR_DEAD) continue;
     struct extent at = {0};
     bool placed = inspect_place(m, i, &at);
-    printf("%s\t%s\t%s\t%lu\t%s\t", quote_str(inspect_tensor_name(in, i)).s, dtype_name(t->dtype),
-           quote_dims(model_dims(m, t), t->rank).s, t->bytes, quote_str(m->files[at.file].name).s);
+    printf("%s\t%s\t%s\t%s\t%s\t", quote_str(inspect_tensor_name(in, i)).s, dtype_name(t->dtype),
+           quote_dims(model_dims(m, t), t->rank).s, decimal(t->bytes).s,
+           quote_str(m->files[at.file].name).s);
     // A small inline tensor was read while loading; its place is not kept.
     if (placed)
-      printf("%lu", at.off);
+      printf("%s", decimal(at.off).s);
     else
       putchar('-');
     printf("\t%u\n", inspect_uses(m, i));

@@ -32,7 +32,7 @@ static const char *element_words(struct shapes *s, struct infer_number e) {
   if (e.den == 1) return dim_words(s, e.num);
   if (dims_is_number(infer_dims(s->found.infer), e.num, &n))
     return arena_printf(&s->line, "%.9g", (double)n / (double)e.den);
-  return arena_printf(&s->line, "(%s)/%lld", dim_words(s, e.num), (long long)e.den);
+  return arena_printf(&s->line, "(%s)/%s", dim_words(s, e.num), integer(e.den).s);
 }
 
 static const char *kind_words(const struct infer_type *t) {
@@ -137,11 +137,12 @@ static void tell_totals(struct shapes *s) {
   const char *text = "";
   for (uint32_t i = 0; i < INFER_WHYS; i++)
     if (found->why[i])
-      text = arena_printf(&s->line, "%s%s%lu %s", text, *text ? ", " : "", found->why[i],
+      text = arena_printf(&s->line, "%s%s%s %s", text, *text ? ", " : "", decimal(found->why[i]).s,
                           infer_why_code((enum infer_why)i));
-  report_notice("%lu value%s: %lu known, %lu with unknown dims, %lu without a shape%s%s%s",
-                found->values, plural(found->values), found->whole, found->ranked, found->none,
-                *text ? " (" : "", text, *text ? ")" : "");
+  report_notice("%s value%s: %s known, %s with unknown dims, %s without a shape%s%s%s",
+                decimal(found->values).s, plural(found->values), decimal(found->whole).s,
+                decimal(found->ranked).s, decimal(found->none).s, *text ? " (" : "", text,
+                *text ? ")" : "");
 }
 
 static void put_totals(struct shapes *s) {

@@ -44,9 +44,9 @@ static void enter(struct walk *w, uint32_t graph, const char *label) {
   uint64_t n = 0;
   for (uint32_t i = g->first_node; i != NO_ID; i = w->m->nodes[i].next)
     n++;
-  printf("%*s%s%s'%s' (g%u): %lu node%s\n", indent_of(w->n_stack), "", label,
-         *label ? ": graph " : "graph ", quote_str(model_name_str(w->m, g->name)).s, graph, n,
-         plural(n));
+  printf("%*s%s%s'%s' (g%u): %s node%s\n", indent_of(w->n_stack), "", label,
+         *label ? ": graph " : "graph ", quote_str(model_name_str(w->m, g->name)).s, graph,
+         decimal(n).s, plural(n));
   *TABLE_PUSH(w, stack) = (struct frame){.graph = graph, .node = g->first_node, .holder = NO_ID};
 }
 
@@ -95,7 +95,7 @@ static void step(struct walk *w) {
   }
   const struct model *m = w->m;
   const struct model_node *node = &m->nodes[f->node];
-  printf("%*s%4lu  ", indent_of(w->n_stack - 1), "", f->index);
+  printf("%*s%4s  ", indent_of(w->n_stack - 1), "", decimal(f->index).s);
   if (node->domain != m->empty) printf("%s::", quote_str(model_name_str(m, node->domain)).s);
   printf("%s", quote_str(model_name_str(m, node->op_type)).s);
   if (node->name != m->empty) printf(" '%s'", quote_str(model_name_str(m, node->name)).s);

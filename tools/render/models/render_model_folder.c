@@ -25,13 +25,13 @@ static void print_model(const struct model_folder *b, const struct folder_model 
     print_part(m, &b->parts[m->first + i]);
   if (m->n > PARTS_SHOWN + 1) printf(" + %u more data files", m->n - PARTS_SHOWN - 1);
   if (b->checked)
-    printf(": %lu error%s, %lu warning%s, %lu note%s", m->errors, plural(m->errors), m->warnings,
-           plural(m->warnings), m->notes, plural(m->notes));
+    printf(": %s error%s, %s warning%s, %s note%s", decimal(m->errors).s, plural(m->errors),
+           decimal(m->warnings).s, plural(m->warnings), decimal(m->notes).s, plural(m->notes));
   putchar('\n');
 }
 
 static void print_sum(const struct model_folder *b) {
-  printf("%-10s in all: %lu model%s in %u file%s", quote_bytes(b->bytes).s, b->n_read,
+  printf("%-10s in all: %s model%s in %u file%s", quote_bytes(b->bytes).s, decimal(b->n_read).s,
          plural(b->n_read), b->n_distinct, plural(b->n_distinct));
   if (b->n_shared)
     printf("; %u file%s of several models, counted once", b->n_shared, plural(b->n_shared));

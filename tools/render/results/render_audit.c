@@ -9,7 +9,8 @@
 enum { TENSORS_SHOWN = 6 };
 
 void render_audit_found(const struct audit_found *f) {
-  printf("%s bytes %lu..%lu: %s\n", quote_str(f->file).s, f->off, (f->off + f->len), f->what);
+  printf("%s bytes %s..%s: %s\n", quote_str(f->file).s, decimal(f->off).s,
+         decimal(f->off + f->len).s, f->what);
   for (uint32_t i = 0; i < f->n_tensors && i < TENSORS_SHOWN; i++)
     printf("    tensor '%s'\n", quote_str(f->tensors[i]).s);
   if (f->n_tensors > TENSORS_SHOWN)
@@ -49,12 +50,14 @@ void render_audit_found_json(const struct audit_found *f, struct json_out *j) {
 static void print_left(const struct audit_left *l) {
   if (l->whole == 0 && l->units == 1) printf("    no other unit in this file\n");
   if (l->whole == 0 && l->units > 1)
-    printf("    none of the file's %lu units is intact\n", l->units);
+    printf("    none of the file's %s units is intact\n", decimal(l->units).s);
   if (l->whole == 0) return;
-  printf("    %lu of the file's %lu units %s intact:%s bytes %lu..%lu", l->whole, l->units,
-         l->whole == 1 ? "is" : "are", l->whole == 1 ? "" : " the first at", l->first.off,
-         l->first.off + l->first.len);
-  if (l->whole > 1) printf(", the last at bytes %lu..%lu", l->last.off, l->last.off + l->last.len);
+  printf("    %s of the file's %s units %s intact:%s bytes %s..%s", decimal(l->whole).s,
+         decimal(l->units).s, l->whole == 1 ? "is" : "are", l->whole == 1 ? "" : " the first at",
+         decimal(l->first.off).s, decimal(l->first.off + l->first.len).s);
+  if (l->whole > 1)
+    printf(", the last at bytes %s..%s", decimal(l->last.off).s,
+           decimal(l->last.off + l->last.len).s);
   printf("\n");
 }
 
@@ -69,8 +72,8 @@ static void print_verdict(const struct audit *a) {
     printf("%s: file is missing (the digests per tensor, which the manifest lists)\n",
            quote_str(manifest_names(t->name).tensors).s);
   if (a->n_found > 0)
-    printf("%s: DAMAGED: %lu of %lu unit%s in %lu file%s\n", model.s, r->damaged, r->shards,
-           plural(r->shards), r->files, plural(r->files));
+    printf("%s: DAMAGED: %s of %s unit%s in %s file%s\n", model.s, decimal(r->damaged).s,
+           decimal(r->shards).s, plural(r->shards), decimal(r->files).s, plural(r->files));
   else if (n > 0)
     printf("%s: NOT CHECKED: %u file%s that the model refers to %s not in the manifest\n", model.s,
            n, plural(n), n == 1 ? "is" : "are");
@@ -78,8 +81,8 @@ static void print_verdict(const struct audit *a) {
     printf("%s: INCOMPLETE: the model is intact, and a file that belongs to it is missing\n",
            model.s);
   else
-    printf("%s: OK (%lu file%s, %s match%s the manifest)\n", model.s, r->files, plural(r->files),
-           quote_bytes(r->bytes).s, r->files == 1 ? "es" : "");
+    printf("%s: OK (%s file%s, %s match%s the manifest)\n", model.s, decimal(r->files).s,
+           plural(r->files), quote_bytes(r->bytes).s, r->files == 1 ? "es" : "");
 }
 
 static void print_text(const struct audit *a) {

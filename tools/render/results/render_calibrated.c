@@ -14,8 +14,8 @@ static uint32_t count(const struct calibrate_values *v, enum calibrate_why why) 
 }
 
 void render_calibrated(const struct calibrate *c, const char *out, double seconds) {
-  printf("%u value%s in %lu sample%s: %s\n", c->ranges->n_values, plural(c->ranges->n_values),
-         c->n_samples, plural(c->n_samples), quote_path(out).s);
+  printf("%u value%s in %s sample%s: %s\n", c->ranges->n_values, plural(c->ranges->n_values),
+         decimal(c->n_samples).s, plural(c->n_samples), quote_path(out).s);
   for (uint32_t why = 0; why < CALIBRATE_WHYS; why++) {
     const uint32_t n = count(&c->values, (enum calibrate_why)why);
     if (n > 0)
@@ -23,9 +23,10 @@ void render_calibrated(const struct calibrate *c, const char *out, double second
              calibrate_why_words((enum calibrate_why)why));
   }
   if (c->nans > 0)
-    printf("%lu value%s had NaN elements, which weir ignored\n", c->nans, plural(c->nans));
-  printf("%lu run%s", c->runs, plural(c->runs));
-  if (c->resumed_runs > 0) printf(" (%lu more by an earlier run)", c->resumed_runs);
+    printf("%s value%s had NaN elements, which weir ignored\n", decimal(c->nans).s,
+           plural(c->nans));
+  printf("%s run%s", decimal(c->runs).s, plural(c->runs));
+  if (c->resumed_runs > 0) printf(" (%s more by an earlier run)", decimal(c->resumed_runs).s);
   printf(", %s, %s of memory, ONNX Runtime %s\n", quote_seconds(seconds).s,
          quote_bytes(machine_peak_memory()).s, quote_memory(runtime_peak_memory(c->runtime)).s);
 }

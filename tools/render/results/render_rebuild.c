@@ -8,9 +8,10 @@
 
 static void print_beside(const struct rebuild *r, bool quiet) {
   if (rebuild_is_damaged(r)) {
-    printf("%s: DAMAGED: %lu of %lu unit%s of the files next to the manifest %s not match it\n",
-           quote_str(r->target.model).s, r->audited.damaged, r->audited.shards,
-           plural(r->audited.shards), r->audited.damaged == 1 ? "does" : "do");
+    printf("%s: DAMAGED: %s of %s unit%s of the files next to the manifest %s not match it\n",
+           quote_str(r->target.model).s, decimal(r->audited.damaged).s,
+           decimal(r->audited.shards).s, plural(r->audited.shards),
+           r->audited.damaged == 1 ? "does" : "do");
     report_hint(r->write_to ? "'weir audit' lists the damage"
                             : "--write DIR makes them again; 'weir audit' lists the damage");
   } else if (!quiet) {
@@ -29,8 +30,8 @@ void render_rebuild(const struct rebuild *r, bool quiet) {
   for (size_t i = 0; i < r->n_reasons; i++)
     printf("    note: %s\n", r->reasons[i]);
   if (r->n_found > 0 && r->different > 0)
-    printf("%s: DIFFERENT: %lu of %lu unit%s\n", quote_str(t->model).s, r->different, r->units,
-           plural(r->units));
+    printf("%s: DIFFERENT: %s of %s unit%s\n", quote_str(t->model).s, decimal(r->different).s,
+           decimal(r->units).s, plural(r->units));
   else if (r->n_found > 0)
     printf("%s: DIFFERENT: the run would write other files; nothing was written\n",
            quote_str(t->model).s);

@@ -85,10 +85,10 @@ static void tell_quantized(struct text *t, const struct stored_tensors *q, struc
     count_in(&g, &q->rows[i], 0, "", stored_tensors_scheme_words(&q->rows[i].scheme, a));
   }
   if (all == 0) return;
-  add(t, "%s%lu weight%s quantized", comma(t), all, plural(all));
+  add(t, "%s%s weight%s quantized", comma(t), decimal(all).s, plural(all));
   if (g.n == 1) add(t, " to %s", g.at[0].word);
   for (uint32_t k = 0; g.n > 1 && k < g.n && k < SCHEMES_SHOWN; k++)
-    add(t, "%s%lu to %s", k ? "; " : " (", g.at[k].count, g.at[k].word);
+    add(t, "%s%s to %s", k ? "; " : " (", decimal(g.at[k].count).s, g.at[k].word);
   if (g.n > SCHEMES_SHOWN) add(t, "; and other schemes");
   if (g.n > 1) add(t, ")");
 }
@@ -133,10 +133,11 @@ static void tell_gate(struct text *t, const struct run_passes *p, uint32_t step,
   const uint64_t raised = count_weights(p, step, is_raised, a);
   const uint64_t left = count_weights(p, step, misses_gate, a);
   if (raised)
-    add(t, "%s%lu of %lu missed the gate %s and have 8 bits", comma(t), raised, all, gate);
+    add(t, "%s%s of %s missed the gate %s and have 8 bits", comma(t), decimal(raised).s,
+        decimal(all).s, gate);
   if (left)
-    add(t, "%s%lu of %lu weight%s missed the gate %s and %s left unchanged", comma(t), left, all,
-        plural(all), gate, left == 1 ? "is" : "are");
+    add(t, "%s%s of %s weight%s missed the gate %s and %s left unchanged", comma(t),
+        decimal(left).s, decimal(all).s, plural(all), gate, left == 1 ? "is" : "are");
 }
 
 static const char *type_words(enum dtype dtype) {
@@ -148,7 +149,7 @@ static void tell_cast(struct text *t, const struct stored_tensors *q) {
   for (uint32_t i = 0; i < q->n_rows; i++)
     if (!q->rows[i].has_scheme) count_in(&g, NULL, 0, "", type_words(q->rows[i].stored));
   for (uint32_t k = 0; k < g.n; k++)
-    add(t, "%s%lu weight%s cast to %s", comma(t), g.at[k].count, plural(g.at[k].count),
+    add(t, "%s%s weight%s cast to %s", comma(t), decimal(g.at[k].count).s, plural(g.at[k].count),
         g.at[k].word);
 }
 
@@ -162,9 +163,10 @@ static void tell_clipped(struct text *t, const struct stored_tensors *q) {
     elements += row->figures.overflows;
   }
   if (weights == 1)
-    add(t, " (%lu element%s of '%s' clipped)", elements, plural(elements), quote(first->name).s);
+    add(t, " (%s element%s of '%s' clipped)", decimal(elements).s, plural(elements),
+        quote(first->name).s);
   else if (weights > 1)
-    add(t, " (%lu elements of %lu weights clipped)", elements, weights);
+    add(t, " (%s elements of %s weights clipped)", decimal(elements).s, decimal(weights).s);
 }
 
 bool render_passes_infers(const struct run_passes *p, uint32_t step) {
@@ -214,16 +216,18 @@ static struct changes changes_of(const struct run_passes *p, struct arena *a) {
 
 static void tell_change(struct text *t, const struct change *c) {
   if (strcmp(c->word, "conv2matmul") == 0)
-    add(t, "%s%lu Conv rewritten as MatMul", comma(t), c->n);
+    add(t, "%s%s Conv rewritten as MatMul", comma(t), decimal(c->n).s);
   else
-    add(t, "%s%lu change%s by %s", comma(t), c->n, plural(c->n), c->pass ? c->pass : c->word);
+    add(t, "%s%s change%s by %s", comma(t), decimal(c->n).s, plural(c->n),
+        c->pass ? c->pass : c->word);
 }
 
 static void tell_rest(struct text *t, const struct changes *c) {
   const uint32_t more = c->n > PASSES_SHOWN ? c->n - PASSES_SHOWN : 0;
   if (more) add(t, "%smore by %u other pass%s", comma(t), more, more == 1 ? "" : "es");
   if (c->declared)
-    add(t, "%stypes and shapes of %lu value%s", comma(t), c->declared, plural(c->declared));
+    add(t, "%stypes and shapes of %s value%s", comma(t), decimal(c->declared).s,
+        plural(c->declared));
 }
 
 static void tell_changes(struct text *t, const struct changes *c) {
@@ -273,11 +277,11 @@ static struct pass_told *told_of(struct pass_told *list, uint32_t *n, const stru
 
 static const char *step_words(const struct pass_told *t, struct arena *a) {
   const char *held =
-      t->held_back ? arena_printf(a, ", %lu held back by --exactness", t->held_back) : "";
+      t->held_back ? arena_printf(a, ", %s held back by --exactness", decimal(t->held_back).s) : "";
   const char *runs = t->rounds > 1 ? arena_printf(a, " in %u runs", t->rounds)
                      : t->rounds   ? ""
                                    : " (did not run)";
-  return arena_printf(a, "%7lu  %s%s%s", t->converted, t->pass->name, runs, held);
+  return arena_printf(a, "%7s  %s%s%s", decimal(t->converted).s, t->pass->name, runs, held);
 }
 
 // A line for each pass that did something, in the order in which they first stand in the pipeline, and one for all; with
@@ -304,8 +308,8 @@ static void tell_steps(const struct run_passes *p, bool every, struct run_summar
     passes += list[i].converted > 0;
   for (uint32_t i = 0; i < n; i++)
     if (every || list[i].converted) told->steps[told->n_steps++] = step_words(&list[i], a);
-  told->did = arena_printf(a, "%lu change%s by %u pass%s (of %u step%s)", all, plural(all), passes,
-                           passes == 1 ? "" : "es", n_steps, plural(n_steps));
+  told->did = arena_printf(a, "%s change%s by %u pass%s (of %u step%s)", decimal(all).s,
+                           plural(all), passes, passes == 1 ? "" : "es", n_steps, plural(n_steps));
 }
 
 // ---- what was kept ------------------------------------------------------------------------------
@@ -359,7 +363,7 @@ static const char *held_back_text(const struct run_passes *p, struct arena *a) {
   if (rewrites + passes == 1)
     return arena_printf(a, "%s (--exactness %s allows it)", first, exactness_name(loosest));
   const char *of_rewrites =
-      rewrites ? arena_printf(a, "%lu rewrite%s", rewrites, plural(rewrites)) : "";
+      rewrites ? arena_printf(a, "%s rewrite%s", decimal(rewrites).s, plural(rewrites)) : "";
   const char *of_passes =
       passes ? arena_printf(a, "%u pass%s", passes, passes == 1 ? "" : "es") : "";
   return arena_printf(a, "%s%s%s, such as %s (--exactness %s allows them)", of_rewrites,
@@ -400,7 +404,8 @@ static void list_kept(struct text *t, const struct run_passes *p, uint32_t step,
     }
     only = shown == 1 ? g.at[k].first : NULL;
     const bool one = g.at[k].count == 1 && strcmp(g.at[k].op, "weights") == 0;
-    add(t, "%s%lu %s (%s)", comma(t), g.at[k].count, one ? "weight" : quote_str(g.at[k].op).s, why);
+    add(t, "%s%s %s (%s)", comma(t), decimal(g.at[k].count).s,
+        one ? "weight" : quote_str(g.at[k].op).s, why);
   }
   // A weight in a Constant is known by who uses it.
   if (only && only->layer != only->name && strcmp(only->op_type, "Constant") == 0)
@@ -408,7 +413,7 @@ static void list_kept(struct text *t, const struct run_passes *p, uint32_t step,
   else if (only)
     add(t, ", such as %s", quote_str(only->name).s);
   if (more + g.left_out)
-    add(t, ", %lu for %s", more + g.left_out,
+    add(t, ", %s for %s", decimal(more + g.left_out).s,
         more + g.left_out == 1 ? "another reason" : "other reasons");
 }
 
@@ -493,9 +498,9 @@ static bool hint_convs(const struct run_passes *p, uint32_t step) {
         (run_site_converted(&p->sites[i]) || strcmp(p->sites[i].op_type, "Conv") == 0))
       return false;
   report_hint(
-      "%lu Conv would be quantized with %sMatMul%cConv; 'conv2matmul' before it turns pointwise "
+      "%s Conv would be quantized with %sMatMul%cConv; 'conv2matmul' before it turns pointwise "
       "ones into MatMul, which runs faster",
-      p->convs, s->is_command ? "--op-types " : "op_types=", s->is_command ? ',' : '+');
+      decimal(p->convs).s, s->is_command ? "--op-types " : "op_types=", s->is_command ? ',' : '+');
   return true;
 }
 
@@ -513,7 +518,7 @@ static const char *waiting_text(const struct run_passes *p, struct arena *a) {
     count_in(&g, s, s->step, s->op_type, "");
   }
   for (uint32_t k = 0; k < g.n; k++)
-    add(&t, "%s%lu %s", between(k, g.n, " and "), g.at[k].count, quote_str(g.at[k].op).s);
+    add(&t, "%s%s %s", between(k, g.n, " and "), decimal(g.at[k].count).s, quote_str(g.at[k].op).s);
   return kept_text(&t, a);
 }
 
@@ -584,7 +589,7 @@ static const char *nothing_text(const struct run_passes *p, const char *kept, st
                       only ? only->pass->name : "these passes");
 }
 
-static void tell(struct run_report *r) {
+static void tell_run(struct run_report *r) {
   const struct run_passes *p = r->passes;
   const struct stored_tensors *q = &r->stored;
   struct run_summary *told = &r->told;
@@ -623,13 +628,13 @@ static void tell(struct run_report *r) {
 // With the numbers of nodes before and after, bodies and functions included.
 static void tell_nodes(struct run_report *r) {
   const uint64_t before = r->passes->nodes[0], after = r->passes->nodes[1];
-  tell(r);
+  tell_run(r);
   if (after != before)
-    r->told.did = arena_printf(&r->arena, "%lu -> %lu node%s (%s)", before, after, plural(after),
-                               r->told.did);
+    r->told.did = arena_printf(&r->arena, "%s -> %s node%s (%s)", decimal(before).s,
+                               decimal(after).s, plural(after), r->told.did);
 }
 
 const struct run_forms render_passes = {
-    .report = render_passes_json, .tell = tell, .hint = print_hints};
+    .report = render_passes_json, .tell = tell_run, .hint = print_hints};
 const struct run_forms render_passes_nodes = {
     .report = render_passes_json, .tell = tell_nodes, .hint = print_hints};

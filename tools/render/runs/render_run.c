@@ -257,7 +257,8 @@ static void print_plan(const struct run_work *w) {
   const char *plan = shell_words_quote(w->staged, &a);
   printf("planned %s: %u unit%s of 64 MiB in %u shard%s", plan, units, plural(units), shards,
          plural(shards));
-  if (w->stats.units_skipped) printf(", %lu of them finished already", w->stats.units_skipped);
+  if (w->stats.units_skipped)
+    printf(", %s of them finished already", decimal(w->stats.units_skipped).s);
   printf("\n  make     weir shard %s --index I --count %u     (I: 0 to %u; on as many machines as "
          "you like)\n"
          "  look     weir status %s\n  finish   weir finalize %s\n",

@@ -31,13 +31,13 @@ static void print_metrics(const struct verified *f) {
     if (r->has_value && is_last(f, i))
       printf("  metric  %s %.9g (%s; %s)\n", r->name, r->value, quote_str(r->of).s, r->bounds);
     if (r->top1_asked && r->figures.top1 >= r->top1_least && met++ < METRICS_SHOWN)
-      printf("  metric  top1 %.4g of '%s', at least %g: %lu of %lu row%s change%s\n",
-             r->figures.top1, quote_str(r->name).s, r->top1_least, r->top1_changed, r->top1_rows,
-             plural(r->top1_rows), verified_ties(r->top1_ties).s);
+      printf("  metric  top1 %.4g of '%s', at least %g: %s of %s row%s change%s\n", r->figures.top1,
+             quote_str(r->name).s, r->top1_least, decimal(r->top1_changed).s,
+             decimal(r->top1_rows).s, plural(r->top1_rows), verified_ties(r->top1_ties).s);
   }
   if (met > METRICS_SHOWN)
-    printf("  metric  top1 of %lu more, each at its bound or above; --json lists all\n",
-           met - METRICS_SHOWN);
+    printf("  metric  top1 of %s more, each at its bound or above; --json lists all\n",
+           decimal(met - METRICS_SHOWN).s);
 }
 
 static void print_failed(const struct verified *f) {
@@ -82,8 +82,8 @@ static bool is_unjudged(const struct verified *f) {
 
 static void print_top1(const struct verified_shown *s) {
   if (s->top1)
-    printf("; top-1 changes in %lu of %lu row%s of '%s'%s", s->top1->top1_changed,
-           s->top1->top1_rows, plural(s->top1->top1_rows), quote_str(s->top1->name).s,
+    printf("; top-1 changes in %s of %s row%s of '%s'%s", decimal(s->top1->top1_changed).s,
+           decimal(s->top1->top1_rows).s, plural(s->top1->top1_rows), quote_str(s->top1->name).s,
            verified_ties(s->top1->top1_ties).s);
 }
 
@@ -91,16 +91,16 @@ static void print_shares(const struct verified *f) {
   const uint64_t all = verified_all(f);
   const struct verified_shown s = verified_shown(f);
   if (is_unjudged(f)) {
-    printf("not judged (%s): %lu of %lu %s", s.unjudged, f->n_unjudged, all,
+    printf("not judged (%s): %s of %s %s", s.unjudged, decimal(f->n_unjudged).s, decimal(all).s,
            verified_things(f, all));
   } else {
-    printf("verified: %lu of %lu %s (%.1f %%)", f->n_passed, all, verified_things(f, all),
-           100 * (double)f->n_passed / (double)all);
+    printf("verified: %s of %s %s (%.1f %%)", decimal(f->n_passed).s, decimal(all).s,
+           verified_things(f, all), 100 * (double)f->n_passed / (double)all);
     if (s.on_drawn) printf(" on drawn inputs");
-    if (f->n_failed) printf(", %lu failed", f->n_failed);
-    if (f->n_not) printf(", %lu not verified", f->n_not);
-    if (f->n_unjudged) printf(", %lu not judged (%s)", f->n_unjudged, s.unjudged);
-    if (f->n_left) printf(", %lu left out", f->n_left);
+    if (f->n_failed) printf(", %s failed", decimal(f->n_failed).s);
+    if (f->n_not) printf(", %s not verified", decimal(f->n_not).s);
+    if (f->n_unjudged) printf(", %s not judged (%s)", decimal(f->n_unjudged).s, s.unjudged);
+    if (f->n_left) printf(", %s left out", decimal(f->n_left).s);
   }
   if (f->against)
     printf("; against the model after %s (no runtime has %s)", f->against, f->lacking);
@@ -109,13 +109,13 @@ static void print_shares(const struct verified *f) {
   if (s.as_computed)
     printf("; each site computes what its edit describes; accuracy was not measured");
   if (s.cut_off)
-    printf("; %lu of them with whole sums of int8 products, which ONNX Runtime cuts off on this "
+    printf("; %s of them with whole sums of int8 products, which ONNX Runtime cuts off on this "
            "processor (no VNNI; --reduce-range)",
-           s.cut_off);
+           decimal(s.cut_off).s);
   if (s.rounded)
-    printf("; %lu of them with float activations, which an optimized session rounds to 8 bits "
+    printf("; %s of them with float activations, which an optimized session rounds to 8 bits "
            "(MatMulNBits)",
-           s.rounded);
+           decimal(s.rounded).s);
   if (f->half_unseen)
     printf("; 16-bit floats are computed in float32 by this runtime: overflow is not seen");
   printf("\n");
@@ -127,7 +127,7 @@ static void print_rest(const struct verified *f) {
                          : "everything that no edit changes is the same as in SRC (%s)",
          quote_path(f->rest.of).s);
   if (f->rest.differs) printf(": the %s", f->rest.first);
-  if (f->rest.differs > 1) printf(" and %lu more", f->rest.differs - 1);
+  if (f->rest.differs > 1) printf(" and %s more", decimal(f->rest.differs - 1).s);
   printf("\n");
 }
 
@@ -143,22 +143,24 @@ static void print_unseen(const struct verified *f) {
 // What an optimized session makes of products by itself.
 static void print_rounded(const struct verified *f) {
   if (f->n_rounded == 0) return;
-  printf("an optimized session rounds the activations of %lu product%s to 8 bits (MatMulNBits, "
+  printf("an optimized session rounds the activations of %s product%s to 8 bits (MatMulNBits, "
          "accuracy level 4)%s\n",
-         f->n_rounded, plural(f->n_rounded),
+         decimal(f->n_rounded).s, plural(f->n_rounded),
          f->kept_floats ? "; weir turned that off for this comparison" : "");
 }
 
 static void print_share(const struct verified *f) {
   const uint64_t all = verified_all(f);
   if (all == 0 && f->n_left)
-    printf("verified: nothing, %lu site%s left out\n", f->n_left, f->n_left == 1 ? " is" : "s are");
+    printf("verified: nothing, %s site%s left out\n", decimal(f->n_left).s,
+           f->n_left == 1 ? " is" : "s are");
   else if (all == 0)
     printf("verified: no edit changes what is computed\n");
   if (all == 0) return;
   printf("%s with ONNX Runtime %s%s: ", is_unjudged(f) ? "compared" : "verified", f->runtime,
          f->cuda ? " on CUDA" : "");
-  if (f->drawn.sizes && *f->drawn.sizes) printf("%s, seed %lu, ", f->drawn.sizes, f->drawn.seed);
+  if (f->drawn.sizes && *f->drawn.sizes)
+    printf("%s, seed %s, ", f->drawn.sizes, decimal(f->drawn.seed).s);
   printf("%s, %s of memory and %s in the runtime", quote_seconds(f->seconds).s,
          quote_bytes(f->peak_memory[0]).s, quote_memory(f->peak_memory[1]).s);
   if (f->n_helpers) printf(", in %u processes each", f->n_helpers + 1);
@@ -189,12 +191,12 @@ void render_verified_compatible(const struct verified *f) {
     for (int k = 0; k < 4; k++)
       if (of[k] > most[k]) most[k] = of[k];
   }
-  printf("verify_ok=%s max_abs=%.9e max_mean_abs=%.9e max_p99_abs=%.9e max_p999_abs=%.9e seed=%lu "
+  printf("verify_ok=%s max_abs=%.9e max_mean_abs=%.9e max_p99_abs=%.9e max_p999_abs=%.9e seed=%s "
          "lengths=",
          f->n_failed || !f->n_passed ? "False" : "True", most[0], most[1], most[2], most[3],
-         f->drawn.seed);
+         decimal(f->drawn.seed).s);
   for (uint32_t i = 0; i < f->drawn.n_lengths; i++)
-    printf("%s%ld", i ? "," : "", (long)f->drawn.lengths[i]);
+    printf("%s%s", i ? "," : "", integer(f->drawn.lengths[i]).s);
   printf("\n");
 }
 

@@ -211,9 +211,9 @@ static void print_row(const struct verified *f, const struct verified_row *r,
   print_figures(names, i, &r->figures);
   printf("  %s", verdict);
   if (r->top1_rows) {
-    char top1[128];
-    snprintf(top1, sizeof top1, "top-1 changes in %lu of %lu row%s%s%s", r->top1_changed,
-             r->top1_rows, plural(r->top1_rows), has_cases(f, r) ? " of all cases" : "",
+    char top1[160];
+    snprintf(top1, sizeof top1, "top-1 changes in %s of %s row%s%s%s", decimal(r->top1_changed).s,
+             decimal(r->top1_rows).s, plural(r->top1_rows), has_cases(f, r) ? " of all cases" : "",
              verified_ties(r->top1_ties).s);
     const int columns = names->width + FIGURES + 2 + columns_of(verdict) + 2 + columns_of(top1);
     printf("%s%s", columns > LINE ? "\n  " : ", ", top1);

@@ -19,7 +19,7 @@ uint32_t compile_check_name(const struct compile *c, uint32_t name, bool star, u
   return NO_ID;
 }
 
-static int bind(struct compile *c, uint32_t at, uint32_t name, char kind, uint8_t owner) {
+static int bind_name(struct compile *c, uint32_t at, uint32_t name, char kind, uint8_t owner) {
   const uint32_t known = compile_check_name(c, name, kind == '*', owner);
   if (known != NO_ID) {
     if (c->bound[c->rule->names + known].kind == kind && kind != 'E') return 0;
@@ -37,9 +37,9 @@ static int bind_pattern(struct compile *c, uint32_t tree, uint8_t owner);
 
 static int bind_operator(struct compile *c, const struct compile_tree *t, uint8_t owner) {
   for (uint32_t a = t->attrs; a != NO_ID; a = c->trees[a].next)
-    if (c->trees[a].kind == TREE_VAR && bind(c, c->trees[a].at, c->trees[a].text, 'a', owner))
+    if (c->trees[a].kind == TREE_VAR && bind_name(c, c->trees[a].at, c->trees[a].text, 'a', owner))
       return -1;
-  if (t->star != NO_ID && bind(c, t->at, t->star, '*', owner)) return -1;
+  if (t->star != NO_ID && bind_name(c, t->at, t->star, '*', owner)) return -1;
   uint32_t n = 0;
   for (uint32_t x = t->first; x != NO_ID; x = c->trees[x].next, n++) {
     const bool many = c->trees[x].kind == TREE_REST || c->trees[x].kind == TREE_EACH;
@@ -51,20 +51,20 @@ static int bind_operator(struct compile *c, const struct compile_tree *t, uint8_
                                 COMPILE_OPERANDS);
     if (bind_pattern(c, x, owner)) return -1;
   }
-  return t->other == NO_ID ? 0 : bind(c, t->at, t->other, 'v', owner);
+  return t->other == NO_ID ? 0 : bind_name(c, t->at, t->other, 'v', owner);
 }
 
 static int bind_pattern(struct compile *c, uint32_t tree, uint8_t owner) {
   const struct compile_tree t = c->trees[tree];
   switch ((enum compile_kind)t.kind) {
   case TREE_VAR:
-  case TREE_OPT: return bind(c, t.at, t.text, 'v', owner);
-  case TREE_LIT: return t.other == NO_ID ? 0 : bind(c, t.at, t.other, 'v', owner);
-  case TREE_REST: return bind(c, t.at, t.text, 'V', owner);
+  case TREE_OPT: return bind_name(c, t.at, t.text, 'v', owner);
+  case TREE_LIT: return t.other == NO_ID ? 0 : bind_name(c, t.at, t.other, 'v', owner);
+  case TREE_REST: return bind_name(c, t.at, t.text, 'V', owner);
   case TREE_OP: return bind_operator(c, &t, owner);
   case TREE_EACH:
     if (owner != COMPILE_TOP) return rules_compile_fail(c, t.at, "'each' cannot be nested");
-    if (bind(c, t.at, t.text, 'E', owner)) return -1;
+    if (bind_name(c, t.at, t.text, 'E', owner)) return -1;
     return bind_pattern(c, t.first, (uint8_t)(c->rule->n_names - 1));
   default:
     for (uint32_t x = t.first; x != NO_ID; x = c->trees[x].next)
@@ -114,7 +114,8 @@ static const char *show(struct compile *c, uint32_t tree, uint32_t depth) {
   case TREE_SPLAT:
   case TREE_WORD: return text;
   case TREE_TEXT: return arena_printf(a, "\"%s\"", text);
-  case TREE_NUM: return t->real ? arena_printf(a, "%g", t->d) : arena_printf(a, "%ld", t->i);
+  case TREE_NUM:
+    return t->real ? arena_printf(a, "%g", t->d) : arena_printf(a, "%s", integer(t->i).s);
   case TREE_FIELD: return arena_printf(a, "%s.%s", text, compile_text_of(c, t->other));
   case TREE_CMP:
     return arena_printf(a, "%s %s %s", show(c, t->first, depth + 1), compile_comparisons[t->how],
@@ -291,7 +292,7 @@ static char kind_of_set(struct compile *c, const struct compile_tree *t) {
                        c->in_where ? "a condition" : "an 'each'");
     return 0;
   }
-  if (want(c, t->first, 't') || bind(c, t->at, t->text, 'v', COMPILE_TOP)) return 0;
+  if (want(c, t->first, 't') || bind_name(c, t->at, t->text, 'v', COMPILE_TOP)) return 0;
   return 't';
 }
 

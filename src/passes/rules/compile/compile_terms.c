@@ -40,7 +40,8 @@ static uint32_t spelt(struct compile *c, struct spelling *s) {
 static void spell_tree(struct compile *c, uint32_t tree, struct spelling *s) {
   const struct compile_tree *t = &c->trees[tree];
   char number[64];
-  snprintf(number, sizeof number, "(%d %d %d %ld %a ", t->kind, t->how, t->real, t->i, t->d);
+  snprintf(number, sizeof number, "(%d %d %d %s %a ", t->kind, t->how, t->real, integer(t->i).s,
+           t->d);
   spell_text(s, number);
   const uint32_t words[] = {t->text, t->domain, t->other, t->star};
   for (uint32_t i = 0; i < 4; i++)

@@ -50,7 +50,8 @@ static void write_operand(struct compile_writer *w, uint32_t tree, uint32_t node
 
 static uint32_t int_id(struct compile_writer *w, int64_t value) {
   char text[32];
-  const struct span digits = span_of(text, (size_t)snprintf(text, sizeof text, "%ld", value));
+  const struct span digits =
+      span_of(text, (size_t)snprintf(text, sizeof text, "%s", integer(value).s));
   const uint32_t id = compile_book_id(w, &w->ints, rules_compile_word(w->c, digits));
   if (id == w->n_int_values) *TABLE_PUSH(w, int_values) = value;
   return id;

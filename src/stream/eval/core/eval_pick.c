@@ -47,8 +47,8 @@ static int read_list(struct eval_task *t, struct pick *p, uint64_t i, struct err
     memcpy(&small, to + k * 4, sizeof small);
     const int64_t index = narrow ? small : p->list[k];
     if (index >= (int64_t)p->n || index < -(int64_t)p->n)
-      return err_set(err, ERR_MODEL, "Gather index %lld is outside its axis of %llu",
-                     (long long)index, (unsigned long long)p->n);
+      return err_set(err, ERR_MODEL, "Gather index %s is outside its axis of %s", integer(index).s,
+                     decimal(p->n).s);
     p->list[k] = index < 0 ? index + (int64_t)p->n : index;
   }
   p->at = i;

@@ -15,9 +15,9 @@ enum { VARINT_MAX_BYTES = 10 };
 
 static int fail_changed(const struct piece *p, uint64_t pos, struct err *err) {
   err_set(err, ERR_INPUT,
-          "varint at byte %llu of source file %u does not end within its field (bytes %llu..%llu)",
-          (unsigned long long)(p->at.off + pos), p->at.file, (unsigned long long)p->at.off,
-          (unsigned long long)(p->at.off + p->at.len));
+          "varint at byte %s of source file %u does not end within its field (bytes %s..%s)",
+          decimal(p->at.off + pos).s, p->at.file, decimal(p->at.off).s,
+          decimal(p->at.off + p->at.len).s);
   return err_hint(err, "the file changed while it was read; run again on an unchanged file");
 }
 

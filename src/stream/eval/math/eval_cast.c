@@ -89,9 +89,8 @@ static int check_overflow(const uint8_t *out, const uint8_t *in, size_t n, enum 
       continue;
     const double x = element_of(from, in + i * wide);
     if (!isfinite(x)) continue;
-    err_fill(err, ERR_FAIL,
-             "element %llu is %g, which %s cannot represent: it would become infinite",
-             (unsigned long long)(first + i), x, dtype_name(to));
+    err_fill(err, ERR_FAIL, "element %s is %g, which %s cannot represent: it would become infinite",
+             decimal(first + i).s, x, dtype_name(to));
     return to == DTYPE_FLOAT16 ? err_because(err, REASON_OVERFLOW_HALF)
                                : err_because(err, REASON_OVERFLOW);
   }
@@ -109,9 +108,8 @@ static int refuse_open(const struct kernels_cast *c, const uint8_t *in, uint64_t
   while (i + 1 < n && kernels_convert(one, in + i * width, 1, c) == 0)
     i++;
   kernels_convert(&x, in + i * width, 1, &widen);
-  err_fill(err, ERR_FAIL, "element %llu is %g: ONNX does not define its Cast from %s to %s",
-           (unsigned long long)(first + i), x, dtype_name((enum dtype)c->from),
-           dtype_name((enum dtype)c->to));
+  err_fill(err, ERR_FAIL, "element %s is %g: ONNX does not define its Cast from %s to %s",
+           decimal(first + i).s, x, dtype_name((enum dtype)c->from), dtype_name((enum dtype)c->to));
   return err_hint(err, "leave this Cast node in the model");
 }
 
@@ -149,8 +147,8 @@ static void count_clipped(struct eval_task *t, uint64_t first, const double *v, 
 }
 
 // Takes what is wanted of n elements, before and after.
-static int tell(struct eval_task *t, uint32_t id, uint64_t first, const uint8_t *in,
-                const uint8_t *out, size_t n, struct err *err) {
+static int tell_figures(struct eval_task *t, uint32_t id, uint64_t first, const uint8_t *in,
+                        const uint8_t *out, size_t n, struct err *err) {
   const enum dtype to = (enum dtype)t->r->rows[id].dtype;
   const enum dtype from = (enum dtype)t->r->rows[t->r->args[t->r->rows[id].args]].dtype;
   const bool clips = recipe_cast_clips(t->r, id);
@@ -181,7 +179,7 @@ int eval_cast_elements(struct eval_task *t, uint32_t id, uint64_t first, uint64_
     convert(out, scratch, (size_t)n, from, to);
     if (clips) clip_to_finite(out, scratch, (size_t)n, from, to);
     if (eval_figures_watches(t, id)) {
-      if (tell(t, id, first, scratch, out, (size_t)n, err) != 0) return -1;
+      if (tell_figures(t, id, first, scratch, out, (size_t)n, err) != 0) return -1;
     } else if (t->ev->refuses_overflow &&
                check_overflow(out, scratch, (size_t)n, from, to, first, err) != 0) {
       return -1;

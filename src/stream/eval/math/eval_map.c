@@ -114,9 +114,8 @@ static int refuse_open(struct eval_task *t, uint32_t id, struct map *m, uint64_t
     if (m->lead != NO_ID && eval_elements(t, of, first + i, 1, lead, err) != 0) return -1;
     if (operands_of(t, id, m, first + i, &one, lead, operands, err) != 0) return -1;
     if (kernels_map(m->op, m->type, out, operands, 1) == 0) continue;
-    err_fill(err, ERR_FAIL, "element %llu: ONNX does not define '%s' of these %s",
-             (unsigned long long)(first + i), recipe_map_name((uint32_t)m->op),
-             dtype_name(m->type));
+    err_fill(err, ERR_FAIL, "element %s: ONNX does not define '%s' of these %s",
+             decimal(first + i).s, recipe_map_name((uint32_t)m->op), dtype_name(m->type));
     return err_hint(
         err, "a divisor is 0, or the quotient is out of the range of the type: leave the node in "
              "the model");

@@ -209,9 +209,8 @@ static int make_grids(struct affine *z, struct err *err) {
 static int share_box(struct affine *z, struct eval_stripe_box *b, struct err *err) {
   const uint64_t room = z->t->ev->box_bytes, ranges = round_up(z->channels * sizeof *z->ranges, 64);
   if (z->channels > room / sizeof *z->ranges || ranges > room)
-    return err_set(err, ERR_RETRY,
-                   "the ranges of %llu channels do not fit into %llu bytes of memory",
-                   (unsigned long long)z->channels, (unsigned long long)room),
+    return err_set(err, ERR_RETRY, "the ranges of %s channels do not fit into %s bytes of memory",
+                   decimal(z->channels).s, decimal(room).s),
            err_because(err, REASON_TOO_MUCH);
   z->ranges = (struct range *)(void *)b->data;
   uint64_t used = ranges;
@@ -317,8 +316,8 @@ static bool tell_codes(struct affine *z, const struct eval_affine_grid *g, const
          eval_figures_add_codes(z->t, z->next, w->f + from, z->out, n, &s);
 }
 
-static void tell(struct affine *z, const struct eval_affine_grid *g, const struct wide *w,
-                 size_t from, size_t n) {
+static void tell_figures(struct affine *z, const struct eval_affine_grid *g, const struct wide *w,
+                         size_t from, size_t n) {
   double room[EVAL_PAIRS], stored[EVAL_PAIRS];
   const uint32_t width = z->q.format == FORMAT_LEVELS ? z->width : 1;
   for (size_t i = 0; i < n && !z->failed; i += EVAL_PAIRS) {
@@ -341,7 +340,7 @@ static void put_run(struct affine *z, const struct wide *w, size_t from, size_t 
   else
     make_codes(z, g, w, from, n);
   if (eval_figures_wants(z->t, z->id, z->next, n) && !tell_codes(z, g, w, from, n))
-    tell(z, g, w, from, n);
+    tell_figures(z, g, w, from, n);
   z->out += n * (levels ? z->width : 1);
   z->next += n;
 }

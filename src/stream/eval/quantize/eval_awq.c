@@ -67,8 +67,8 @@ static int read_means(struct finding *f, struct err *err) {
   double sum = 0;
   for (uint64_t j = 0; j < f->k; j++) {
     if (!(means[j] >= 0) || !isfinite(means[j]))
-      return err_set(err, ERR_MODEL, "the mean of magnitudes number %llu is %g",
-                     (unsigned long long)j, (double)means[j]);
+      return err_set(err, ERR_MODEL, "the mean of magnitudes number %s is %g", decimal(j).s,
+                     (double)means[j]);
     sum += (double)means[j];
   }
   if (f->a.seen == 0) return 0;
@@ -275,8 +275,8 @@ static int find(void *ctx, struct err *err) {
       f->zeros && f->some && f->scratch)
     failed = find_best(f, err);
   else
-    err_errno(err, ENOMEM, ERR_NO_MEMORY, "no memory: a panel of errors needs %llu bytes",
-              (unsigned long long)(f->wide * column)),
+    err_errno(err, ENOMEM, ERR_NO_MEMORY, "no memory: a panel of errors needs %s bytes",
+              decimal(f->wide * column).s),
         err_because(err, REASON_NO_MEMORY);
   free(f->ways);
   free(f->tile);

@@ -326,9 +326,9 @@ static int choose(const struct eval_filling *f, uint32_t id, uint64_t unit, uint
   h->to = z->cells;
   if (fit == 0 && z->by.gram != NO_ID) {
     err_set(err, ERR_USAGE,
-            "a column of %llu rows needs %llu bytes while it is quantized with statistics, more "
-            "than the %llu of a worker",
-            (unsigned long long)z->k, (unsigned long long)bytes, (unsigned long long)room);
+            "a column of %s rows needs %s bytes while it is quantized with statistics, more "
+            "than the %s of a worker",
+            decimal(z->k).s, decimal(bytes).s, decimal(room).s);
     return err_because(err, REASON_MEMORY);
   }
   if (fit == 0 || (!z->packs && z->block > column)) { // QDQ is long then
@@ -336,8 +336,8 @@ static int choose(const struct eval_filling *f, uint32_t id, uint64_t unit, uint
     const uint64_t groups = z->by_column ? (room - sums) / each / z->group : 0;
     if (groups == 0 || z->block > column) {
       assert(!z->packs);
-      err_set(err, ERR_USAGE, "blocks of %llu elements, %llu at once, do not fit into memory",
-              (unsigned long long)z->block, (unsigned long long)z->inner);
+      err_set(err, ERR_USAGE, "blocks of %s elements, %s at once, do not fit into memory",
+              decimal(z->block).s, decimal(z->inner).s);
       return err_because(err, REASON_LONG_BLOCKS);
     }
     h->last = unit + 1;

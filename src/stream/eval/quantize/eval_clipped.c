@@ -281,7 +281,7 @@ static int quantize(struct work *w, struct err *err) {
   if (eval_elements(of->t, of->z->by.rows, 0, of->z->k, (uint8_t *)w->rows, err) != 0) return -1;
   for (uint64_t i = 0; i < of->z->k; i++)
     if (!(w->rows[i] > 0) || w->rows[i] - w->rows[i] != 0)
-      return err_set(err, ERR_MODEL, "row %llu of a weight is scaled by %g", (unsigned long long)i,
+      return err_set(err, ERR_MODEL, "row %s of a weight is scaled by %g", decimal(i).s,
                      (double)w->rows[i]);
   if (of->z->q.seen > 0 &&
       (eval_moments_ridge(of->t, of->z->by.gram, of->z->k, of->z->q.seen, &w->ridge, err) != 0 ||

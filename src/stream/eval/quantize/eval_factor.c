@@ -137,9 +137,8 @@ static int factor_tile(const struct finding *x, uint64_t r, struct err *err) {
     if (!(row[k] > 0) || !isfinite(row[k]))
       return err_set(err, ERR_MODEL,
                      "the second moments of a value are not positive definite: their Cholesky "
-                     "factorization has %g on its diagonal (element %llu of %llu)",
-                     row[k], (unsigned long long)(r * SECOND_MOMENTS_SIDE + k),
-                     (unsigned long long)x->f->k);
+                     "factorization has %g on its diagonal (element %s of %s)",
+                     row[k], decimal(r * SECOND_MOMENTS_SIDE + k).s, decimal(x->f->k).s);
     row[k] = sqrt(row[k]);
     for (size_t j = 0; j < k; j++)
       row[j] /= row[k];
@@ -239,17 +238,16 @@ static bool is_found(void *ctx) {
 static int find_alone(struct finding *x, struct err *err) {
   const uint64_t bytes = second_moments_elements(x->f->k) * sizeof *x->f->all;
   if (bytes > ALONE_BYTES) {
-    err_fill(
-        err, ERR_NOSPACE,
-        "the factor of %llu columns of second moments needs %llu bytes, more than the remaining "
-        "memory and a file next to the output can hold",
-        (unsigned long long)x->f->k, (unsigned long long)bytes);
+    err_fill(err, ERR_NOSPACE,
+             "the factor of %s columns of second moments needs %s bytes, more than the remaining "
+             "memory and a file next to the output can hold",
+             decimal(x->f->k).s, decimal(bytes).s);
     return err_because(err, REASON_FACTOR);
   }
   x->f->all = malloc((size_t)bytes);
   if (x->f->all) return find_factor(x, err);
-  err_errno(err, ENOMEM, ERR_NO_MEMORY, "no memory: the factor of second moments needs %llu bytes",
-            (unsigned long long)bytes);
+  err_errno(err, ENOMEM, ERR_NO_MEMORY, "no memory: the factor of second moments needs %s bytes",
+            decimal(bytes).s);
   return err_because(err, REASON_NO_MEMORY);
 }
 

@@ -128,7 +128,7 @@ static int begin_tile(struct work *w, uint64_t r, struct err *err) {
 }
 
 // A tile of rows takes as much as the tiles of M up to it: of n rows of tiles, r behind it, a share of (2r + 1) / n².
-static void tell(const struct work *w, uint64_t r) {
+static void tell_looked(const struct work *w, uint64_t r) {
   const struct eval_quantize *z = w->of->z;
   const double n = (double)second_moments_tiles(z->k), bytes = (double)(w->of->n * z->k * z->width);
   eval_looked(w->of->t->ev, z->of, (uint64_t)(bytes * (double)(2 * r + 1) / (n * n)));
@@ -152,7 +152,7 @@ static int quantize_tile(struct work *w, uint64_t r, struct err *err) {
     }
     eval_whole_put(of, &g.g);
   }
-  tell(w, r);
+  tell_looked(w, r);
   return 0;
 }
 

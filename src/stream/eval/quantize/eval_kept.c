@@ -76,7 +76,7 @@ int eval_kept_find(struct eval_kept *k, uint64_t first, size_t *n, const uint8_t
 
 int eval_kept_refuse(uint64_t count, uint64_t bad, struct err *err) {
   err_fill(err, ERR_FAIL,
-           "a weight of %llu elements has %llu that are NaN or infinite and cannot be quantized",
-           (unsigned long long)count, (unsigned long long)bad);
+           "a weight of %s elements has %s that are NaN or infinite and cannot be quantized",
+           decimal(count).s, decimal(bad).s);
   return err_because(err, REASON_NOT_SHRUNK);
 }

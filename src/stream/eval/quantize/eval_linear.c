@@ -241,8 +241,8 @@ static void widen_zeros(enum dtype type, const uint8_t *in, size_t n, float *out
 }
 
 static int divides_nothing(const struct linear *z, uint64_t scale, double is) {
-  err_fill(z->err, ERR_FAIL, "scale %llu of a weight is %g, which cannot be used to quantize",
-           (unsigned long long)scale, is);
+  err_fill(z->err, ERR_FAIL, "scale %s of a weight is %g, which cannot be used to quantize",
+           decimal(scale).s, is);
   return err_because(z->err, REASON_NOT_SHRUNK);
 }
 
@@ -487,8 +487,8 @@ static bool tell_bytes(struct linear *z, const struct kernels_linear *k, uint64_
   return eval_figures_add_scaled(z->t, first, v, codes, n, &s);
 }
 
-static int tell(struct linear *z, const struct kernels_linear *k, uint64_t first, const float *v,
-                const uint8_t *codes, size_t n) {
+static int tell_figures(struct linear *z, const struct kernels_linear *k, uint64_t first,
+                        const float *v, const uint8_t *codes, size_t n) {
   double values[EVAL_PAIRS], stored[EVAL_PAIRS];
   if (!eval_figures_wants(z->t, z->id, first, n)) return 0;
   if (tell_bytes(z, k, first, v, codes, n)) return 0;
@@ -521,7 +521,7 @@ static int make_chunk(struct linear *z, uint64_t first, const uint8_t *in, size_
     uint8_t *to = out + i * z->out_width;
     if (check_lost(z, &k, scale, v + i, m) != 0) return -1;
     if (!make_codes(z, &k, v + i, m, to)) return not_finite(z, first + i, v + i, m);
-    if (tell(z, &k, first + i, v + i, to, m) != 0) return -1;
+    if (tell_figures(z, &k, first + i, v + i, to, m) != 0) return -1;
     for (size_t j = 0; bits < 8 && j < m; j++)
       to[j] &= (uint8_t)((1u << bits) - 1);
     i += m;

@@ -13,8 +13,8 @@ int eval_moments_at(struct eval_task *t, uint32_t gram, uint64_t k, uint64_t i, 
   if (eval_elements(t, gram, at, 1, (uint8_t *)out, err) != 0) return -1;
   if (*out >= 0 && isfinite(*out)) return 0;
   return err_set(err, ERR_MODEL,
-                 "the second moments of a value have %g on their diagonal (element %llu)", *out,
-                 (unsigned long long)i);
+                 "the second moments of a value have %g on their diagonal (element %s)", *out,
+                 decimal(i).s);
 }
 
 int eval_moments_ridge(struct eval_task *t, uint32_t gram, uint64_t k, uint64_t seen, double *ridge,

@@ -38,13 +38,11 @@ static int not_finite(struct eval_task *t, const struct eval_quantize *z, uint64
     if (eval_elements(t, z->of, at, 1, one, err) != 0) return -1;
     eval_figures_widen(z->type, one, 1, &v);
     if (isfinite(v)) continue;
-    err_fill(err, ERR_FAIL, "element [%llu,%llu] of the weight is not finite (%g)",
-             (unsigned long long)(z->inner > 1 ? k : c), (unsigned long long)(z->inner > 1 ? c : k),
-             v);
+    err_fill(err, ERR_FAIL, "element [%s,%s] of the weight is not finite (%g)",
+             decimal(z->inner > 1 ? k : c).s, decimal(z->inner > 1 ? c : k).s, v);
     return err_because(err, REASON_NOT_FINITE);
   }
-  return err_set(err, ERR_INPUT, "column %llu of the weight changed while it was read",
-                 (unsigned long long)c);
+  return err_set(err, ERR_INPUT, "column %s of the weight changed while it was read", decimal(c).s);
 }
 
 static int tell_column(struct eval_task *t, const struct eval_quantize *z,
@@ -53,9 +51,9 @@ static int tell_column(struct eval_task *t, const struct eval_quantize *z,
   if (sums->nonfinite) return not_finite(t, z, w->next, err);
   if (!isfinite(sums->ee)) { // of finite elements
     err_fill(err, ERR_FAIL,
-             "a block of column %llu of the weight has no finite scale: its elements are too "
+             "a block of column %s of the weight has no finite scale: its elements are too "
              "large, or their range is too wide, for float32",
-             (unsigned long long)w->next);
+             decimal(w->next).s);
     return err_because(err, REASON_NO_SCALE);
   }
   const struct figures f = eval_tell_figures(z, sums);

@@ -1,4 +1,4 @@
-// Engines: what moves bytes under the queue (io.h). An engine decides nothing and repairs nothing:
+// Engines: what moves bytes under the queue (io_queue.h). An engine decides nothing and repairs nothing:
 // it makes one attempt and tells what came of it. Retries, short transfers, truncation and messages
 // are the queue's, so that every engine gets the same treatment. So is what becomes of operations that
 // an engine had when it was lost.
@@ -7,12 +7,12 @@
 //   io_tile_write ── start(op) ───────▶ the attempt, now or later
 //   io_tile_get   ◀── reap() ────────── the same op, op->result filled
 //
-// To add one: a file io_<name>_engine.c with a row, one line below, one in the table of io_engines.c, a mode in io.h, its word
+// To add one: a file io_<name>_engine.c with a row, one line below, one in the table of io_engines.c, a mode in io_queue.h, its word
 // in the row of --io (options.def) and in test_io.c. WEIR_FAULT_IO=submit:3:EPERM build/plain/tests/weir-fault … loses a ring.
 #ifndef WEIR_IO_ENGINES_H
 #define WEIR_IO_ENGINES_H
 
-#include "stream/io/io.h"
+#include "stream/io/io_queue.h"
 
 #include <sys/types.h>
 

@@ -6,7 +6,7 @@
 #include "base/digest.h"
 #include "plan/plan.h"
 #include "stream/eval/shared/eval_cache.h"
-#include "stream/io/io.h"
+#include "stream/io/io_queue.h"
 #include "stream/run/run.h"
 #include "stream/staging/figure_sums.h"
 #include "stream/sys/lanes.h"

@@ -9,6 +9,7 @@
 #include "passes/rules/compile/rules_compile.h"
 #include "passes/rules/compile/rules_tables.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -115,7 +116,7 @@ static void put_literals(FILE *out, const struct rules_book *b) {
   struct table t = begin(out, "struct rules_literal", "literals", 4);
   for (uint32_t i = 0; i < b->n_literals; i++) {
     const struct rules_literal *l = &b->literals[i];
-    fprintf(row(&t), "{%s, %ld, ", kinds[l->kind], l->i);
+    fprintf(row(&t), "{%s, %s, ", kinds[l->kind], integer(l->i).s);
     if (l->d == INFINITY || l->d == -INFINITY)
       fprintf(out, "%sINFINITY", l->d < 0 ? "-" : "");
     else
@@ -140,11 +141,11 @@ static void put_numbers(FILE *out, const struct rules_book *b) {
   end(&t, "0");
   t = begin(out, "uint64_t", "gates", 4);
   for (uint32_t i = 0; i < b->n_gates * b->gate_words; i++)
-    fprintf(row(&t), "0x%lxu", b->gates[i]);
+    fprintf(row(&t), "0x%" PRIx64 "u", b->gates[i]);
   end(&t, "0");
   t = begin(out, "int64_t", "ints", 8);
   for (uint32_t i = 0; i < b->n_ints; i++)
-    fprintf(row(&t), "%ld", b->ints[i]);
+    fprintf(row(&t), "%s", integer(b->ints[i]).s);
   end(&t, "0");
   t = begin(out, "double", "floats", 8);
   for (uint32_t i = 0; i < b->n_floats; i++)

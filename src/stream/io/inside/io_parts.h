@@ -1,7 +1,7 @@
-// The inside of a queue, shared by its two halves: io.c (tiles out) and io_views.c (sources in).
+// The inside of a queue, shared by its two halves: io_queue.c (tiles out) and io_views.c (sources in).
 // Nobody else includes this.
-#ifndef WEIR_IO_QUEUE_H
-#define WEIR_IO_QUEUE_H
+#ifndef WEIR_IO_PARTS_H
+#define WEIR_IO_PARTS_H
 
 #include "stream/io/inside/io_engines.h"
 #include "stream/io/io_wake.h"

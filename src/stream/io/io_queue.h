@@ -15,8 +15,8 @@
 // holds until io_view_done; io_read copies a range. Mapped windows are looked at before use; a file
 // truncated under us shows as an error of the call that ends the use (io_view_done, io_drain),
 // never as a signal.
-#ifndef WEIR_IO_H
-#define WEIR_IO_H
+#ifndef WEIR_IO_QUEUE_H
+#define WEIR_IO_QUEUE_H
 
 #include "base/err.h"
 #include "base/span.h"

@@ -28,7 +28,7 @@
 // is made, and whether it needs that hint, is a question to the output file: io_outlet.c.
 //
 // bench/README.md has the figures that this rests on.
-#include "stream/io/inside/io_queue.h"
+#include "stream/io/inside/io_parts.h"
 
 #include "platform/machine.h"
 #include "stream/sys/threads.h"
@@ -194,8 +194,8 @@ static void finish_write(struct io *io, struct io_slot *slot) {
     return;
   }
   int cause = op.result == 0 ? EIO : (int)-op.result;
-  err_fill_errno(&io->failure, cause, ERR_IO, "writing %zu bytes at offset %lu failed", op.left,
-                 op.off);
+  err_fill_errno(&io->failure, cause, ERR_IO, "writing %zu bytes at offset %s failed", op.left,
+                 decimal(op.off).s);
 }
 
 // An engine of sync in place of the lost one. False: there is no memory for one.

@@ -1,0 +1,35 @@
+// Patterns, as POSIX has them.
+#include "platform/patterns.h"
+
+#include <fnmatch.h>
+#include <regex.h>
+#include <stdlib.h>
+
+struct pattern_regex {
+  regex_t compiled;
+};
+
+bool pattern_glob(const char *glob, const char *text) {
+  return fnmatch(glob, text, 0) == 0;
+}
+
+struct pattern_regex *pattern_compile(const char *expression, int *fault) {
+  struct pattern_regex *p = malloc(sizeof *p);
+  *fault = p ? regcomp(&p->compiled, expression, REG_EXTENDED | REG_NOSUB) : REG_ESPACE;
+  if (*fault == 0) return p;
+  free(p);
+  return NULL;
+}
+
+void pattern_free(struct pattern_regex *p) {
+  if (p) regfree(&p->compiled);
+  free(p);
+}
+
+void pattern_fault_words(int fault, char *words, size_t n) {
+  regerror(fault, &(regex_t){0}, words, n);
+}
+
+bool pattern_finds(const struct pattern_regex *p, const char *text) {
+  return regexec(&p->compiled, text, 0, NULL, 0) == 0;
+}
