@@ -23,7 +23,7 @@ EVERY = int(os.environ.get("WEIR_FAULT_EVERY", "1"))  # of allocations with WEIR
 pytestmark = pytest.mark.in_memory
 SOURCE = DATA / "parakeet-torchscript" / "encoder-model.onnx"
 FAULTS = ["EIO:*:{}", "EIO:*:{}:persist", "ENOSPC:*:{}:persist", "EACCES:*:{}", "EINTR:*:{}", "kill:{}", "short:write:{}"]
-CODES = {66, 73, 74, 75, 77, -9}
+CODES = {66, 69, 73, 74, 75, 77, -9}  # 69: what runs models cannot be looked at
 TRANSFERS = {
     "open": ["EMFILE"],
     "read": ["EIO", "eof", "short"],

@@ -8,22 +8,17 @@
 // in it, and the outputs must be those that were asked for.
 #include "verify/runtime/runtime.h"
 
-#include "base/again.h"
 #include "frames/frame.h"
-#include "platform/descriptor.h"
 #include "stream/sys/scratch.h"
 #include "verify/runtime/runtime_find.h"
 #include "verify/runtime/runtime_process.h"
 
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-enum { LARGE = 1 << 20, MOST_INLINE = 32 << 20, FILE_ALIGN = 4096, FIRST_FREE = 10 };
+enum { LARGE = 1 << 20, MOST_INLINE = 32 << 20, FILE_ALIGN = 4096 };
 static const double DEFAULT_SECONDS = 600;
 
 struct runtime {
@@ -31,7 +26,7 @@ struct runtime {
   struct arena arena; // of names
   const char *library, *program, *version;
   struct runtime_process process;
-  int inputs, outputs;    // files
+  struct file inputs, outputs;
   uint64_t outputs_bytes; // that hold results
   uint64_t session;       // 0: no model is open
   const char *model;      // its path, or what messages call it
@@ -113,7 +108,7 @@ const char *runtime_provider(const char *asked) {
 }
 
 static enum runtime_end start(struct runtime *r, struct err *err) {
-  const struct runtime_process_start how = {r->program, r->inputs, r->outputs};
+  const struct runtime_process_start how = {r->program, {r->inputs, r->outputs}};
   struct frame f = {.kind = FRAME_hello,
                     .hello = {FRAME_PROTOCOL, r->library, r->o.provider ? r->o.provider : ""}};
   if (runtime_process_start(&r->process, &how, err) < 0) return RUNTIME_DIED;
@@ -150,20 +145,20 @@ static enum runtime_end start(struct runtime *r, struct err *err) {
 
 // ---- open and close -------------------------------------------------------------------------------
 
-// A file without a name.
-static int make_scratch(const char *folder, struct arena *a, struct err *err) {
-  int fd = again_create(AT_FDCWD, folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-  if (fd < 0) { // a file system that does not have such
-    char *path = arena_printf(a, "%s/weir-ort-XXXXXX", folder);
-    fd = mkostemp(path, O_CLOEXEC);
-    if (fd >= 0) unlink(path);
+// A file without a name; on a file system that has no such, it has one for a moment.
+static int make_scratch(const char *folder, struct arena *a, struct file *out, struct err *err) {
+  *out = file_make_nameless(HERE, folder);
+  char *own = file_is_open(*out) ? NULL : arena_printf(a, "%s/weir-ort-XXXXXX", folder);
+  if (own && folder_make_unique(own) == 0) {
+    const char *name = arena_printf(a, "%s/arrays", own);
+    *out = file_open_to_write(HERE, name, FILE_NEW | FILE_READ, 0600);
+    const int cause = errno;
+    (void)file_remove(HERE, name);
+    (void)folder_remove(HERE, own);
+    errno = cause;
   }
-  const int up = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, FIRST_FREE);
-  const int cause = errno;
-  if (fd >= 0) close(fd);
-  if (up < 0)
-    err_errno(err, cause, ERR_IO, "cannot make a scratch file in '%s'", quote_path(folder).s);
-  return up;
+  if (file_is_open(*out)) return 0;
+  return err_errno(err, errno, ERR_IO, "cannot make a scratch file in '%s'", quote_path(folder).s);
 }
 
 static const char *scratch_folder(const struct runtime_options *o) {
@@ -174,8 +169,8 @@ static int open_rest(struct runtime *r, struct err *err) {
   const char *folder = scratch_folder(&r->o);
   if (runtime_find_program(&r->arena, &r->program, err) < 0) return -1;
   if (runtime_find_library(r->o.library, &r->arena, &r->library, err) < 0) return -1;
-  if ((r->inputs = make_scratch(folder, &r->arena, err)) < 0) return -1;
-  if ((r->outputs = make_scratch(folder, &r->arena, err)) < 0) return -1;
+  if (make_scratch(folder, &r->arena, &r->inputs, err) < 0) return -1;
+  if (make_scratch(folder, &r->arena, &r->outputs, err) < 0) return -1;
   if (start(r, err) == RUNTIME_DONE) return 0;
   if (err->kind == ERR_FAIL) err->kind = ERR_RUNTIME; // it dies or hangs before there is a model
   return -1;
@@ -186,7 +181,6 @@ int runtime_open(struct runtime **out, const struct runtime_options *o, struct e
   if (!r) return err_set(err, ERR_NO_MEMORY, "not enough memory for the client of weir-ort");
   r->o = *o;
   if (!(r->o.seconds > 0)) r->o.seconds = DEFAULT_SECONDS;
-  r->inputs = r->outputs = -1;
   *out = r;
   if (open_rest(r, err) == 0) return 0;
   runtime_close(r);
@@ -201,8 +195,8 @@ struct runtime_about runtime_about(const struct runtime *r) {
 void runtime_close(struct runtime *r) {
   if (!r) return;
   runtime_process_end(&r->process);
-  if (r->inputs >= 0) close(r->inputs);
-  if (r->outputs >= 0) close(r->outputs);
+  file_close(&r->inputs);
+  file_close(&r->outputs);
   frame_buffer_done(&r->request);
   frame_buffer_done(&r->answer);
   arena_free(&r->arena);
@@ -305,8 +299,8 @@ struct given {
   uint64_t at, inline_bytes; // of the file of inputs; of those that go with the message
 };
 
-static int write_at(int fd, uint64_t at, const uint8_t *bytes, size_t n, struct err *err) {
-  if (again_pwrite_all(fd, bytes, n, at) == 0) return 0;
+static int write_at(struct file f, uint64_t at, const uint8_t *bytes, size_t n, struct err *err) {
+  if (file_write_all_at(f, bytes, n, at) == 0) return 0;
   return err_errno(err, errno, ERR_IO, "cannot write an input to the scratch file");
 }
 
@@ -407,7 +401,7 @@ static void take_tensor(struct taken *t, const struct frame_array *x, struct arr
   case FRAME_FILE:
     if (x->offset < t->from || !range_fits(x->offset, x->length, t->size))
       t->wrong = "elements that are not in the file of outputs";
-    out->file = file_of_descriptor(t->r->outputs);
+    out->file = t->r->outputs;
     out->offset = x->offset;
     t->end = max_u64(t->end, x->offset + x->length);
   }
@@ -453,7 +447,7 @@ static enum runtime_end take_all(struct taken *t, const struct frame_arrays *fro
 enum runtime_end runtime_run(struct runtime *r, const struct arrays *inputs,
                              const char *const *wanted, uint32_t n_wanted, struct arena *a,
                              struct arrays *results, struct err *err) {
-  struct stat st;
+  struct entry_facts is;
   if (r->session == 0) {
     err_fill(err, ERR_FAIL, "no model is open in weir-ort");
     return RUNTIME_REFUSED;
@@ -468,11 +462,11 @@ enum runtime_end runtime_run(struct runtime *r, const struct arrays *inputs,
   if (give_all(r, inputs, &f.run.inputs, err) < 0) return RUNTIME_REFUSED;
   const char *doing = arena_printf(&r->scratch, "ran '%s'", quote_path(r->model).s);
   const enum runtime_end end = ask(r, &f, FRAME_ran, doing, err);
-  if (ftruncate(r->inputs, 0) < 0) errno = 0; // it only keeps its room for longer
+  if (file_set_size(r->inputs, 0) < 0) errno = 0; // it only keeps its room for longer
   if (end != RUNTIME_DONE) return end;
   if (f.kind == FRAME_failed) return refused(r, &f.failed, "run", err);
   struct taken t = {.r = r, .a = a, .from = r->outputs_bytes, .end = r->outputs_bytes};
-  t.size = fstat(r->outputs, &st) == 0 ? (uint64_t)st.st_size : 0;
+  t.size = file_look(r->outputs, &is) == 0 ? is.size : 0;
   return take_all(&t, &f.ran.outputs, &names, results, err);
 }
 
@@ -482,7 +476,7 @@ uint64_t runtime_mark(const struct runtime *r) {
 
 void runtime_release_after(struct runtime *r, uint64_t mark) {
   r->outputs_bytes = mark;
-  if (ftruncate(r->outputs, (off_t)mark) < 0) errno = 0; // what it holds is written over
+  if (file_set_size(r->outputs, mark) < 0) errno = 0; // what it holds is written over
 }
 
 void runtime_release(struct runtime *r) {

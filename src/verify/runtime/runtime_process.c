@@ -11,7 +11,6 @@
 #include "verify/runtime/runtime_process.h"
 
 #include "base/size_words.h"
-#include "platform/descriptor.h"
 #include "platform/machine.h"
 #include "stream/sys/threads.h"
 #include "verify/runtime/runtime_find.h"
@@ -39,9 +38,9 @@ static int cannot_start(const char *program, int cause, struct err *err) {
 
 int runtime_process_start(struct runtime_process *p, const struct runtime_process_start *how,
                           struct err *err) {
-  const struct file files[2] = {file_of_descriptor(how->inputs), file_of_descriptor(how->outputs)};
   assert(!child_is_there(&p->child));
-  if (child_start(&p->child, how->program, files)) return cannot_start(how->program, errno, err);
+  if (child_start(&p->child, how->program, how->files))
+    return cannot_start(how->program, errno, err);
   p->n_last = 0;
   return 0;
 }

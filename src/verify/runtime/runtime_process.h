@@ -18,7 +18,7 @@ struct runtime_process {
 
 struct runtime_process_start {
   const char *program;
-  int inputs, outputs; // files of large arrays
+  struct file files[2]; // of large arrays: inputs, outputs
 };
 // ERR_RUNTIME: it cannot be started; ERR_RETRY: the system has no room for a process now.
 int runtime_process_start(struct runtime_process *p, const struct runtime_process_start *how,
