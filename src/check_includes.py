@@ -3,6 +3,8 @@
 A quoted include in src and tools is a path from there ("plan/plan.h"); the files that the build makes have bare names. The folder of the path
 belongs to a room that the includer's room is linked to, directly or through the rooms that those name, and a header in inside/ to its own.
 The programs (main.c, weir-ort, the tests) belong to no room, and see all of them.
+
+Headers of the operating system, and code for one system alone, are in src/platform. (pthread.h is wherever threads are.)
 """
 
 import re
@@ -11,6 +13,26 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 INCLUDE = re.compile(r'\s*#\s*include "([^"]+)"')
+SYSTEM_HEADER = re.compile(
+    r"\s*#\s*include <((?:sys|linux|asm|arpa|netinet|net)/.*|(?:unistd|fcntl|dirent|signal|poll|spawn|sched|regex|fnmatch|glob|termios|pwd|grp|malloc|link"
+    r"|elf|dlfcn|time|windows|io|libgen|syslog|ftw|wordexp|utime|ucontext|execinfo|mqueue|semaphore|aio)\.h)>"
+)
+SYSTEM_BRANCH = re.compile(r"\s*#\s*(?:el)?if.*\b(__linux__|__linux|__gnu_linux__|__unix__|__APPLE__|__FreeBSD__|_WIN32|_WIN64|__MINGW32__|__GLIBC__)\b")
+# What may be elsewhere, and why.
+SYSTEM_ELSEWHERE = {
+    "src/ort/ort_api.c": "opens the library of ONNX Runtime",
+    "src/kernels/kernels.c": "asks which instructions the processor has",
+}
+
+
+def system_fault(path, line):
+    """What is wrong with a line that only src/platform may have."""
+    if path.parts[:2] == ("src", "platform") or path.as_posix() in SYSTEM_ELSEWHERE:
+        return None
+    header, branch = SYSTEM_HEADER.match(line), SYSTEM_BRANCH.match(line)
+    if header:
+        return f"#include <{header[1]}>: a header of the system, which src/platform includes alone"
+    return f"{branch[1]}: code for one system is in src/platform" if branch else None
 
 
 def rooms_of(rows):
@@ -52,6 +74,8 @@ def faults(root, rows):
         home, _ = room_folder(path)
         own = folders.get(home.as_posix())
         for number, line in enumerate((root / path).read_text().splitlines(), 1):
+            if of_system := system_fault(path, line):
+                yield f"{path.as_posix()}:{number}: {of_system}"
             found = INCLUDE.match(line)
             if not found or ("/" not in found[1] and found[1] not in names):
                 continue

@@ -1,11 +1,9 @@
 #include "distribute/plan_status.h"
 
-#include "base/again.h"
 #include "platform/machine.h"
 #include "stream/sys/reread.h"
 
 #include <errno.h>
-#include <fcntl.h>
 
 static int recheck(struct plan_status *s, struct err *err) {
   struct observer *o = s->x.observer;

@@ -1,15 +1,12 @@
 #include "distribute/planned.h"
 
-#include "base/again.h"
 #include "base/version_number.h"
 #include "execute/commit/kept_report.h"
 #include "execute/execution.h"
 #include "stream/run/engine.h"
 #include "stream/seal/manifest.h"
 
-#include <fcntl.h>
 #include <stdio.h>
-#include <unistd.h>
 
 // Did the seal go through, and the folder with it? The manifest beside the model has the id of its plan.
 static bool is_in_place(struct planned *x, const char *path) {

@@ -17,7 +17,6 @@
 #include "stream/sys/name_scan.h"
 
 #include <stdarg.h>
-#include <unistd.h>
 
 static const struct execution_watch *watch_of(const struct execution *exec) {
   static const struct execution_watch nobody = {.ctx = NULL};

@@ -25,7 +25,6 @@
 #include "stream/staging/staging.h"
 
 #include <stdio.h>
-#include <sys/stat.h>
 
 enum { EXECUTION_WARNINGS_MAX = 8 };
 

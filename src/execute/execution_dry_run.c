@@ -12,10 +12,6 @@
 #include "base/version_number.h"
 #include "execute/execution.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 int execution_refused(struct execution *exec, const struct err *why, struct err *err) {
   if (!exec->request->dry_run) {
     *err = *why;

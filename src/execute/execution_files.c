@@ -5,16 +5,12 @@
 // name. Neither may two of them have one name, temporary names included.
 #include "execute/execution.h"
 
-#include "base/again.h"
 #include "platform/machine.h"
 #include "side_inputs/side_inputs.h"
 #include "stream/sys/fs.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 // With a slash after it: a file is no folder then.
 static const char *folder_of(const char *path, struct arena *a) {

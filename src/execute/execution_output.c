@@ -13,14 +13,11 @@
 // in that.
 #include "execute/execution.h"
 
-#include "base/again.h"
 #include "base/shell_words.h"
 #include "stream/io/beneath.h"
 #include "stream/sys/fs.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <unistd.h>
 
 const char *execution_output_in(const char *out, const char *in, struct arena *a) {
   struct entry_facts st;

@@ -10,8 +10,6 @@
 #include "platform/machine.h"
 #include "stream/seal/manifest.h"
 
-#include <fcntl.h>
-
 static void list_files(struct run_files *files, const struct execution *exec, struct arena *a) {
   const struct plan *p = &exec->plan;
   const struct manifest_names beside = manifest_names(exec->out.onnx_name);

@@ -20,10 +20,6 @@
 #include "stream/seal/seal_intent.h"
 #include "stream/sys/fs.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 // What the completion of one seal prints and writes.
 struct ending {
   struct execution *exec;

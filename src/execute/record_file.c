@@ -3,17 +3,13 @@
 // it. "-" is standard output, where no other record goes then.
 #include "execute/record_file.h"
 
-#include "base/again.h"
 #include "base/table.h"
 #include "stream/load/load.h"
 #include "stream/sys/fs.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 static int cannot_write(const char *path, struct err *err) {
   const bool astray = errno == ENOENT || errno == ENOTDIR || errno == EISDIR;

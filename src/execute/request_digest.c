@@ -5,7 +5,6 @@
 #include "verify/arrays/array_files.h"
 
 #include <stdio.h>
-#include <sys/stat.h>
 
 enum { FILES_MOST = 100000 }; // of a folder of arrays: a command that reads more is not known again
 

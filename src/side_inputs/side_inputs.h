@@ -10,8 +10,6 @@
 #include "platform/files.h"
 #include "ranges/ranges.h"
 
-#include <sys/stat.h>
-
 enum { SIDE_INPUTS_TEXT_BYTES = 16 << 20 };
 
 struct side_input {

@@ -8,7 +8,6 @@
 #include "fault_counts.h"
 #include "fs_shadow.h"
 #include "platform/descriptor.h"
-#include "stream/sys/fs.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -30,7 +29,6 @@ static struct {
   uint64_t nth;
   bool persist;
 } fault;
-static const struct fs_ops table;
 static _Atomic uint64_t calls, matching;
 static int log_fd = -1;
 
@@ -154,77 +152,16 @@ static void install_calls(void) {
   file_calls = &calls_of_fault;
 }
 
-static int fault_openat(int dir, const char *name, int flags, mode_t mode) {
-  return strikes("openat", name) ? -1 : fs_real_ops.openat(dir, name, flags, mode);
-}
-static int fault_mkdirat(int dir, const char *name, mode_t mode) {
-  return strikes("mkdirat", name) ? -1 : fs_real_ops.mkdirat(dir, name, mode);
-}
-static int fault_renameat2(int from_dir, const char *from, int to_dir, const char *to,
-                           unsigned flags) {
-  return strikes("renameat2", to) ? -1 : fs_real_ops.renameat2(from_dir, from, to_dir, to, flags);
-}
-static int fault_linkat(int from_dir, const char *from, int to_dir, const char *to) {
-  return strikes("linkat", to) ? -1 : fs_real_ops.linkat(from_dir, from, to_dir, to);
-}
-static int fault_unlinkat(int dir, const char *name, int flags) {
-  return strikes("unlinkat", name) ? -1 : fs_real_ops.unlinkat(dir, name, flags);
-}
-static int fault_fchownat(int dir, const char *name, uid_t owner, gid_t group) {
-  return strikes("fchownat", name) ? -1 : fs_real_ops.fchownat(dir, name, owner, group);
-}
-static int fault_fchmodat(int dir, const char *name, mode_t mode) {
-  return strikes("fchmodat", name) ? -1 : fs_real_ops.fchmodat(dir, name, mode);
-}
-static int fault_fsync(int fd) {
-  return strikes("fsync", "") ? -1 : shadowed(fd, fs_real_ops.fsync(fd));
-}
-static int fault_fdatasync(int fd) {
-  return strikes("fdatasync", "") ? -1 : shadowed(fd, fs_real_ops.fdatasync(fd));
-}
-static int fault_fallocate(int fd, off_t off, off_t len) {
-  return strikes("fallocate", "") ? -1 : fs_real_ops.fallocate(fd, off, len);
-}
-static int fault_ftruncate(int fd, off_t len) {
-  return strikes("ftruncate", "") ? -1 : fs_real_ops.ftruncate(fd, len);
-}
-static ssize_t fault_write(int fd, const void *bytes, size_t n) {
-  if (!strikes("write", "")) return fs_real_ops.write(fd, bytes, n);
-  return fault.action == SHORT ? fs_real_ops.write(fd, bytes, (n + 1) / 2) : -1;
-}
-static int fault_flock(int fd, int operation) {
-  return strikes("flock", "") ? -1 : fs_real_ops.flock(fd, operation);
-}
-static int fault_fstatvfs(int fd, struct statvfs *out) {
-  return strikes("fstatvfs", "") ? -1 : fs_real_ops.fstatvfs(fd, out);
-}
-
 // A signal that is to be watched from now on counts as a call too: a test can stop the program when
 // it has begun to watch, before any work is done. (This name stands before the library's.)
 int sigaction(int number, const struct sigaction *restrict act, struct sigaction *restrict was) {
   static int (*real)(int, const struct sigaction *, struct sigaction *);
   if (!real) *(void **)&real = dlsym(RTLD_NEXT, "sigaction");
   const int rc = real(number, act, was);
-  if (act && act->sa_handler != SIG_DFL && fs_ops == &table) strikes("sigaction", "");
+  if (act && act->sa_handler != SIG_DFL && file_calls != &file_calls_of_system)
+    strikes("sigaction", "");
   return rc;
 }
-
-static const struct fs_ops table = {
-    .openat = fault_openat,
-    .mkdirat = fault_mkdirat,
-    .renameat2 = fault_renameat2,
-    .linkat = fault_linkat,
-    .unlinkat = fault_unlinkat,
-    .fchownat = fault_fchownat,
-    .fchmodat = fault_fchmodat,
-    .fsync = fault_fsync,
-    .fdatasync = fault_fdatasync,
-    .fallocate = fault_fallocate,
-    .ftruncate = fault_ftruncate,
-    .write = fault_write,
-    .flock = fault_flock,
-    .fstatvfs = fault_fstatvfs,
-};
 
 static void misspelt(const char *spec) {
   fprintf(stderr, "WEIR_FAULT: cannot read '%s'\n", spec);
@@ -263,7 +200,6 @@ void fs_fault_install(const char *spec) {
   memset(&fault, 0, sizeof fault);
   calls = matching = 0;
   if (spec && *spec) parse(spec);
-  fs_ops = &table;
   install_calls();
 }
 
@@ -272,7 +208,6 @@ uint64_t fs_fault_calls(void) {
 }
 
 void fs_fault_remove(void) {
-  fs_ops = &fs_real_ops;
   file_calls = &file_calls_of_system;
 }
 

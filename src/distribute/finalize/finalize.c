@@ -7,10 +7,6 @@
 #include "stream/seal/manifest_signed.h"
 #include "stream/sys/fs.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 struct final {
   const struct finalize_request *r;
   struct finalized *f;

@@ -7,7 +7,6 @@
 // is printed and nothing is moved.
 #include "execute/commit/commit.h"
 
-#include "base/again.h"
 #include "base/version_number.h"
 #include "execute/commit/provenance.h"
 #include "stream/io/hash_source.h"
@@ -16,8 +15,6 @@
 #include "stream/sys/reread_files.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <unistd.h>
 
 static int put_lines(void *ctx, struct span text, struct err *err) {
   return companion_add(ctx, text, err);

@@ -16,9 +16,7 @@
 #include "stream/sys/fs.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <sys/stat.h>
 
 enum { REPORT_MAX_BYTES = 1 << 30 };
 

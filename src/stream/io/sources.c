@@ -136,7 +136,11 @@ static int open_named(struct folder folder, const char *name, struct quoted q,
     if (errno == ENOENT) return err_set(err, ERR_INPUT, "'%s' does not exist", q.s);
     return err_errno(err, errno, ERR_INPUT, "'%s' cannot be opened", q.s);
   }
-  if (file_look(*fd, st)) st->kind = ENTRY_OTHER;
+  if (file_look(*fd, st)) {
+    const int why = errno;
+    file_close(fd);
+    return err_errno(err, why, ERR_IO, "'%s' cannot be examined", q.s);
+  }
   if (st->kind != ENTRY_FILE) {
     const bool is_folder = st->kind == ENTRY_FOLDER;
     file_close(fd);

@@ -12,8 +12,6 @@
 #include "stream/sys/fs.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <unistd.h>
 
 struct companion {
   struct arena arena;

@@ -6,16 +6,12 @@
 // own folder by base name, and only regular files are read. The .onnx may be a link, as the user may have
 // named one; of the others links are followed as a load of the model follows them (beneath.h): one that
 // leads elsewhere ends the audit.
-#include "base/again.h"
 #include "stream/io/beneath.h"
 #include "stream/seal/manifest.h"
 #include "stream/sys/reread.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 struct audit {
   const struct manifest *m;

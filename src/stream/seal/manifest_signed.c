@@ -10,16 +10,12 @@
 // same folder and are neither listed nor ignored are a verifier's to judge.
 #include "stream/seal/manifest_signed.h"
 
-#include "base/again.h"
 #include "base/arena.h"
 #include "stream/seal/inside/manifest_form.h"
 #include "stream/sys/reread_files.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 // ---- hashing ------------------------------------------------------------------------------------
 
@@ -41,8 +37,9 @@ static int open_file(struct folder dir, const char *name, uint64_t size, struct 
   }
   if (!file_is_open(*fd))
     return err_errno(err, errno, ERR_INPUT, "cannot open '%s'", quote_str(name).s);
-  if (file_look(*fd, &at) || at.kind != ENTRY_FILE)
-    return differs(name, err, "it is not a regular file");
+  if (file_look(*fd, &at))
+    return err_errno(err, errno, ERR_IO, "cannot examine '%s'", quote_str(name).s);
+  if (at.kind != ENTRY_FILE) return differs(name, err, "it is not a regular file");
   if (at.size == size) return 0;
   snprintf(how, sizeof how, "it has %s bytes instead of %s", decimal(at.size).s, decimal(size).s);
   return differs(name, err, how);

@@ -17,7 +17,6 @@
 //
 // Without hard links, 1 is a copy, made in the staging folder and renamed out of it whole.
 
-#include "base/again.h"
 #include "base/digest.h"
 #include "base/varint.h"
 #include "plan/plan.h"
@@ -26,10 +25,7 @@
 #include "stream/sys/fs.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 enum { WINDOW = 1 << 20, TRIES = 256, TAIL = 8 };
 

@@ -26,9 +26,7 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <sys/stat.h>
 
 static bool may_replace(const struct seal_intent *s, const struct seal_move *m) {
   return m->role == SEAL_COMPANION || (s->replace && (m->role == SEAL_ONNX || m->via));

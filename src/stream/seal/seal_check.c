@@ -6,7 +6,6 @@
 // Another run may complete the seal days after the run that began it, and other programs may write to the
 // folder meanwhile. The rename of the .onnx must not make a damaged data file part of a model, so files that
 // have their final names are read too.
-#include "base/again.h"
 #include "stream/seal/inside/seal_parts.h"
 #include "stream/seal/seal.h"
 #include "stream/seal/seal_intent.h"
@@ -15,8 +14,6 @@
 #include "stream/sys/name_scan.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <unistd.h>
 
 // All files that the seal moves, or has moved. The .onnx of a passage is the last one while it exists.
 static uint32_t count_files(const struct seal_intent *s, const struct staging *st) {
@@ -33,11 +30,12 @@ static struct file open_file(const struct staging *st, const struct seal_move *m
   struct file fd = file_open(st->folder, m->name, FILE_NO_LINK | FILE_NO_WAIT);
   if (!file_is_open(fd) && errno == ENOENT)
     fd = file_open(st->dest, m->name, FILE_NO_LINK | FILE_NO_WAIT);
-  const bool right =
-      file_is_open(fd) && file_look(fd, &at) == 0 && at.kind == ENTRY_FILE && at.size == m->size;
-  if (right) return fd;
-  if (!file_is_open(fd) && errno != ENOENT && errno != ELOOP && errno != ENXIO) {
-    err_fill_errno(err, errno, ERR_IO, "'%s' cannot be examined", quote_str(m->name).s);
+  const bool looked = file_is_open(fd) && file_look(fd, &at) == 0;
+  const int why = errno;
+  if (looked && at.kind == ENTRY_FILE && at.size == m->size) return fd;
+  if (!looked && (file_is_open(fd) || (why != ENOENT && why != ELOOP && why != ENXIO))) {
+    err_fill_errno(err, why, ERR_IO, "'%s' cannot be examined", quote_str(m->name).s);
+    file_close(&fd);
     return NO_FILE;
   }
   if (!file_is_open(fd))

@@ -9,17 +9,13 @@
 // and never removed.
 #include "stream/seal/inside/seal_parts.h"
 
-#include "base/again.h"
 #include "plan/plan_file.h"
 #include "stream/seal/seal_intent.h"
 #include "stream/staging/staging_folder.h"
 #include "stream/sys/fs.h"
 #include "stream/sys/name_scan.h"
 
-#include <fcntl.h>
 #include <stdio.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 enum { PLAN_MAX_BYTES = 1 << 30, ID_SHOWN = 16 };
 

@@ -24,9 +24,7 @@
 #include "stream/sys/fs.h"
 #include "stream/sys/name_scan.h"
 
-#include <fcntl.h>
 #include <stdio.h>
-#include <sys/stat.h>
 
 struct finding {
   struct seal_intent *s;

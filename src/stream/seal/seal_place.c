@@ -3,17 +3,12 @@
 // the inode, or at least the bytes, that seal.json tells.
 #include "stream/seal/inside/seal_parts.h"
 
-#include "base/again.h"
 #include "plan/plan.h"
 #include "stream/staging/staging_folder.h"
 #include "stream/sys/fs.h"
 #include "stream/sys/reread.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <linux/fs.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 // ---- is it ours? ----
 

@@ -10,16 +10,13 @@
 // refused.
 #include "stream/staging/artifact.h"
 
-#include "base/again.h"
 #include "stream/staging/inside/staging_header.h"
 #include "stream/staging/staging_folder.h"
 #include "stream/sys/fs.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 enum { ARTIFACT_FORMAT = 1 };
 

@@ -1,14 +1,10 @@
 #include "stream/staging/artifact_cache.h"
 
-#include "base/again.h"
 #include "stream/sys/file_lookup.h"
 #include "stream/sys/fs.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <sys/file.h>
-#include <unistd.h>
 
 enum { NAME_BYTES = DIGEST_HEX + 8 };
 

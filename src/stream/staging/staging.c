@@ -19,7 +19,6 @@
 // A failure before the first unit was made leaves nothing; once records exist the folder is kept.
 #include "stream/staging/staging.h"
 
-#include "base/again.h"
 #include "plan/plan_file.h"
 #include "platform/machine.h"
 #include "stream/staging/inside/records.h"
@@ -29,12 +28,8 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 // One call of staging_open: what its steps share.
 struct opening {

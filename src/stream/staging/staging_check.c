@@ -7,18 +7,14 @@
 // another user: days may pass between the interrupted run and the one that continues it. The check reads
 // the written bytes once, and only a run that continues makes it. seal_check.c checks the files of an
 // unfinished seal.
-#include "base/again.h"
 #include "stream/staging/inside/records.h"
 #include "stream/staging/staging.h"
 #include "stream/staging/staging_folder.h"
 #include "stream/sys/fs.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 // ---- entries ----
 

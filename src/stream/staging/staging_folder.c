@@ -13,16 +13,11 @@
 // is taken as had.
 #include "stream/sys/fs.h"
 
-#include "base/again.h"
 #include "stream/staging/inside/records.h"
 #include "stream/staging/staging_folder.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 enum { ID_HEX = 16, OUT_MAX = 200, ENTER_TRIES = 16 };
 

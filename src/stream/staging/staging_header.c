@@ -15,17 +15,13 @@
 // of another version is never gone on with. 0.1.0 wrote form 1, without a version.
 #include "stream/staging/inside/staging_header.h"
 
-#include "base/again.h"
 #include "json/json.h"
 #include "stream/staging/staging_join.h"
 #include "stream/sys/fs.h"
 
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 enum { HEADER_FORMAT = 2, HEADER_MAX_BYTES = 256 << 20 };
 

@@ -18,11 +18,8 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 
 enum { PLAN_MAX_BYTES = 1 << 30 };
 

@@ -8,7 +8,6 @@
 // Only the dead may be removed. A half-sealed folder holds the one list of what is left to do, and
 // the sidecars it has put in place already are named by no .onnx yet: they are no orphans. The
 // decision is made again, under the exclusive lock, when something is removed.
-#include "base/again.h"
 #include "stream/staging/inside/records.h"
 #include "stream/staging/inside/staging_header.h"
 #include "stream/staging/staging_folder.h"
@@ -17,10 +16,7 @@
 #include "stream/sys/name_scan.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 enum { SEAL_MAX_BYTES = 256 << 20 };
 

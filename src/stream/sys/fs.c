@@ -1,9 +1,5 @@
-// The file system as staging, seal and records see it: one table of calls, and the few compound
-// steps that they share (write all, replace a small file durably, read one whole, list a folder).
-//
-// The table holds the calls that change something, or whose failure must be answered: those are the
-// places between which a crash can happen. Reading, fstat and listing go to the system directly.
-// The default table is the real calls; nothing in the program ever sets another one.
+// What staging, seal and records do with files and folders, in the steps that they share: write all, replace a small file
+// durably, read one whole, list a folder.
 //
 // A small file that must be whole or absent (header, seal.json, plan) is written beside its name,
 // synced, and renamed:
@@ -11,93 +7,11 @@
 //   write <name>.tmp ──▶ fsync ──▶ rename over <name>      (the caller syncs the folder)
 #include "stream/sys/fs.h"
 
-#include "base/again.h"
 #include "platform/files.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
-static int real_openat(int dir, const char *name, int flags, mode_t mode) {
-  return again_create(dir, name, flags | O_CLOEXEC, mode);
-}
-
-// The system call itself: musl has no function for it. Without flags the older one, which sandboxes know too.
-static int real_renameat2(int from_dir, const char *from, int to_dir, const char *to,
-                          unsigned flags) {
-  if (flags == 0) return renameat(from_dir, from, to_dir, to);
-  return (int)syscall(SYS_renameat2, from_dir, from, to_dir, to, flags);
-}
-
-static int real_linkat(int from_dir, const char *from, int to_dir, const char *to) {
-  return linkat(from_dir, from, to_dir, to, 0);
-}
-
-static int real_fchownat(int dir, const char *name, uid_t owner, gid_t group) {
-  int rc;
-  AGAIN(rc, fchownat(dir, name, owner, group, AT_SYMLINK_NOFOLLOW));
-  return rc;
-}
-
-static int real_fchmodat(int dir, const char *name, mode_t mode) {
-  int rc;
-  AGAIN(rc, fchmodat(dir, name, mode, 0));
-  return rc;
-}
-
-static int real_fallocate(int fd, off_t off, off_t len) {
-  int rc;
-  AGAIN(rc, fallocate(fd, 0, off, len));
-  return rc;
-}
-
-static int real_fsync(int fd) {
-  int rc;
-  AGAIN(rc, fsync(fd));
-  return rc;
-}
-
-static int real_fdatasync(int fd) {
-  int rc;
-  AGAIN(rc, fdatasync(fd));
-  return rc;
-}
-
-static int real_ftruncate(int fd, off_t len) {
-  int rc;
-  AGAIN(rc, ftruncate(fd, len));
-  return rc;
-}
-
-static int real_flock(int fd, int operation) {
-  int rc;
-  AGAIN(rc, flock(fd, operation));
-  return rc;
-}
-
-const struct fs_ops fs_real_ops = {
-    .openat = real_openat,
-    .mkdirat = mkdirat,
-    .renameat2 = real_renameat2,
-    .linkat = real_linkat,
-    .unlinkat = unlinkat,
-    .fchownat = real_fchownat,
-    .fchmodat = real_fchmodat,
-    .fsync = real_fsync,
-    .fdatasync = real_fdatasync,
-    .fallocate = real_fallocate,
-    .ftruncate = real_ftruncate,
-    .write = write,
-    .flock = real_flock,
-    .fstatvfs = fstatvfs,
-};
-const struct fs_ops *fs_ops = &fs_real_ops;
 
 int fs_write_all(struct file f, const void *bytes, size_t n, const char *what, struct err *err) {
   if (file_write_all(f, bytes, n) == 0) return 0;

@@ -1,7 +1,6 @@
-// Room: system calls that tests can fail, threads, memory of the machine, files read again and hashed.
+// Room: files written whole and listed, threads, folders for a run, files read again and hashed.
 //
-// Every change that staging, seal and records make to a file system goes through this one table, so
-// that a test can count the calls, fail the nth one, or kill the process before it.
+// What staging, seal and records do with files and folders, beyond a call of the system (platform/files.h).
 #ifndef WEIR_FS_H
 #define WEIR_FS_H
 
@@ -10,30 +9,6 @@
 #include "platform/files.h"
 
 #include <stdbool.h>
-#include <sys/stat.h>
-#include <sys/statvfs.h>
-#include <sys/types.h>
-
-// The system's own conventions: -1 and errno. Names without a folder are relative to `dir`.
-struct fs_ops {
-  int (*openat)(int dir, const char *name, int flags, mode_t mode); // O_CLOEXEC is added
-  int (*mkdirat)(int dir, const char *name, mode_t mode);
-  int (*renameat2)(int from_dir, const char *from, int to_dir, const char *to, unsigned flags);
-  int (*linkat)(int from_dir, const char *from, int to_dir, const char *to);
-  int (*unlinkat)(int dir, const char *name, int flags);
-  int (*fchownat)(int dir, const char *name, uid_t owner, gid_t group); // no link is followed
-  int (*fchmodat)(int dir, const char *name, mode_t mode);
-  int (*fsync)(int fd);
-  int (*fdatasync)(int fd);
-  int (*fallocate)(int fd, off_t off, off_t len);
-  int (*ftruncate)(int fd, off_t len);
-  ssize_t (*write)(int fd, const void *bytes, size_t n);
-  int (*flock)(int fd, int operation);
-  int (*fstatvfs)(int fd, struct statvfs *out);
-};
-// The table in use. Only a test program sets it, before any other thread runs.
-extern const struct fs_ops *fs_ops;
-extern const struct fs_ops fs_real_ops;
 
 // Writes all n bytes. `what` names the file in messages.
 int fs_write_all(struct file f, const void *bytes, size_t n, const char *what, struct err *err);

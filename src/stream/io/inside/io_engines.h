@@ -14,8 +14,6 @@
 
 #include "stream/io/io_queue.h"
 
-#include <sys/types.h>
-
 // The most that is asked of an engine at once. It may move less, and does where large writes would
 // cost more than they save (io_outlet.c).
 enum { IO_ATTEMPT_BYTES = 1 << 20 };
