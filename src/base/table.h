@@ -88,4 +88,12 @@ void table_scatter(void *at, size_t cap, size_t row_bytes);
 void *table_trim(void *at, size_t *cap, size_t n, size_t row_bytes);
 void table_free(void *at, size_t cap, size_t row_bytes);
 
+// compare(a, b, ctx) is below 0 where row a comes before row b, and above 0 where it comes after. It is never asked about one row
+// twice.
+typedef int table_compare(const void *a, const void *b, const void *ctx);
+// Sorts n rows where they are: in O(n log n) steps, whatever they are, and with no memory of its own, so it cannot fail. Rows that
+// are equal end in any order: `compare` tells all rows apart wherever their order shows. Systems have qsort_r with different
+// orders of arguments, or not at all.
+void table_sort(void *rows, size_t n, size_t row_bytes, table_compare *compare, const void *ctx);
+
 #endif

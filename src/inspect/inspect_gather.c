@@ -7,7 +7,7 @@
 // not depend on who shows it.
 #include "inspect/inside/inspect_steps.h"
 
-#include "base/sort.h"
+#include "base/table.h"
 #include "base/varint.h"
 #include "squeeze/gzip_guess.h"
 #include "stream/load/load.h"
@@ -89,7 +89,7 @@ static void gather_ops(struct inspect *in) {
   }
   table_free(keys, cap, sizeof *keys);
   in->n_nodes = n;
-  sort_with(in->ops, in->n_ops, sizeof *in->ops, compare_ops, m);
+  table_sort(in->ops, in->n_ops, sizeof *in->ops, compare_ops, m);
 }
 
 // ---- tensors ------------------------------------------------------------------------------------

@@ -1,5 +1,5 @@
 // Sorting with a context: the order is that of the comparison, rows are kept whole, and the steps are few for rows in any order.
-#include "base/sort.h"
+#include "base/table.h"
 
 #include "chance.h"
 
@@ -57,7 +57,7 @@ static void check(size_t n, size_t bytes, unsigned kind, bool down) {
     make_row(rows + i * bytes, bytes, key);
     sum += key;
   }
-  sort_with(rows, n, bytes, by_key, &(struct asked){down, &times});
+  table_sort(rows, n, bytes, by_key, &(struct asked){down, &times});
   for (size_t i = 0; i < n; i++) {
     const uint16_t key = key_of(rows + i * bytes);
     make_row(row, bytes, key);

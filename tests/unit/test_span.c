@@ -64,7 +64,7 @@ static void a_word_is_found_where_it_is_first(void **state) {
   for (uint32_t i = 0; i < 4000; i++) {
     const size_t n = lengths[i % (sizeof lengths / sizeof *lengths)];
     for (size_t k = 0; k < sizeof text; k++)
-      text[k] = n < 100 ? "ab"[chance_below(2)] : "aaaaaaab"[chance_below(8)];
+      text[k] = (uint8_t)(n < 100 ? "ab"[chance_below(2)] : "aaaaaaab"[chance_below(8)]);
     const struct span all = span_of(text, sizeof text - chance_below(1200));
     const struct span what = span_of(text + chance_below(sizeof text - n + 1), n);
     const uint8_t *at = span_find(all, what);

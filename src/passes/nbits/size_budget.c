@@ -13,7 +13,6 @@
 // wins.
 #include "passes/nbits/size_budget.h"
 
-#include "base/sort.h"
 #include "base/table.h"
 
 #include <math.h>
@@ -110,7 +109,7 @@ static void take_steps(struct choosing *c, uint32_t *pick) {
       s.from = s.to;
     }
   }
-  sort_with(steps, n, sizeof *steps, by_rate, c);
+  table_sort(steps, n, sizeof *steps, by_rate, c);
   uint64_t bytes = bytes_of(c, pick);
   for (uint32_t i = 0; i < n; i++) {
     const struct step *s = &steps[i];
@@ -182,7 +181,7 @@ bool size_budget_budget(struct size_budget_tensor *tensors, uint32_t n, uint64_t
     pick[i] = cheapest(&tensors[i]);
     c.order[i] = i;
   }
-  sort_with(c.order, n, sizeof *c.order, by_name, &c);
+  table_sort(c.order, n, sizeof *c.order, by_name, &c);
   *bytes = bytes_of(&c, pick);
   const bool fits = *bytes <= budget;
   for (uint32_t i = 0; i < n; i++)

@@ -10,7 +10,7 @@
 // its beginning to its end: a digest is no sum of parts.
 #include "stream/measure/measure_equal.h"
 
-#include "base/sort.h"
+#include "base/table.h"
 #include "stream/measure/inside/measure_parts.h"
 
 #include <stdlib.h>
@@ -106,7 +106,7 @@ static uint32_t find_alike(struct comparing *c, uint32_t *items, uint32_t n, str
   bool *alike = arena_zalloc(a, n + (size_t)1);
   for (uint32_t i = 0; i < n; i++)
     order[i] = i;
-  sort_with(order, n, sizeof *order, compare, c);
+  table_sort(order, n, sizeof *order, compare, c);
   for (uint32_t i = 1; i < n; i++)
     if (compare(&order[i - 1], &order[i], c) == 0) alike[order[i - 1]] = alike[order[i]] = true;
   for (uint32_t i = 0; i < n; i++) {

@@ -14,7 +14,7 @@
 // array.
 #include "verify/cut/inside/sites_parts.h"
 
-#include "base/sort.h"
+#include "base/table.h"
 
 #include <stdlib.h>
 
@@ -385,7 +385,7 @@ static const uint32_t *nodes_of(struct sites_boundary *b, int side, struct arena
   if (added == 0) return list;
   memcpy(list + d->n[side], b->nodes[side].list, added * sizeof *list);
   const struct one_side sorted = {b->c->m[side]->nodes, b->c->place[side]};
-  sort_with(list, *n, sizeof *list, by_place, &sorted);
+  table_sort(list, *n, sizeof *list, by_place, &sorted);
   return list;
 }
 

@@ -2,7 +2,7 @@
 //
 // Nodes that were kept are grouped by step, reason and operator; a group shows its first names, and the table at the end
 // has every node that a pass looked at. Sites are pointed at, never copied: there may be a million.
-#include "base/sort.h"
+#include "base/table.h"
 #include "render/html/html_chart.h"
 #include "render/html/html_parts.h"
 #include "render/html/html_table.h"
@@ -224,7 +224,7 @@ void html_kept(struct html_out *o, const struct run_report *r) {
   for (uint32_t i = 0; i < p->n_sites; i++)
     if (render_passes_keeps(p, &p->sites[i], &a)) at[n++] = i;
   if (n) {
-    sort_with(at, n, sizeof *at, by_reason, p);
+    table_sort(at, n, sizeof *at, by_reason, p);
     html_raw(o, "<section id=\"kept\"><h2>Left unchanged, and why</h2>\n");
   }
   for (uint32_t i = 0, first; i < n;) {

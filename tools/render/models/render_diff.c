@@ -3,7 +3,7 @@
 // several are valid, are told, but make no model different.
 #include "render/models/render_diff.h"
 
-#include "base/sort.h"
+#include "base/table.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -403,6 +403,6 @@ const uint32_t *render_diff_tensors_of(struct diffing *x, enum render_diff_kind 
   *n = 0;
   for (uint32_t i = 0; i < x->n_rows; i++)
     if (kind_of_tensor(&x->rows[i]) == kind) rows[(*n)++] = i;
-  if (render_diff_has_figures(kind) && by_loss) sort_with(rows, *n, sizeof *rows, worse_first, x);
+  if (render_diff_has_figures(kind) && by_loss) table_sort(rows, *n, sizeof *rows, worse_first, x);
   return rows;
 }
