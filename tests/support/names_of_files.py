@@ -18,7 +18,7 @@ from plain_words import ROOT, STRINGS
 
 # Names without a file, and whose they are.
 OTHERS = {
-    "the system's": {"setjmp.h", "stdarg.h"},
+    "the system's": {"pthread.h", "setjmp.h", "stdarg.h"},
     "libraries'": {"cmocka.h", "liburing.h", "onnx.pb-c.h", "yaml.h", "zlib.h"},
     "ONNX Runtime's": {"calibrate.py"},
     "made while weir or its packages are built": {"_commands.py", "_version.py", "documents.py", "kit_ops.def", "schema_rules.def", "schema_table.c"},

@@ -1,4 +1,4 @@
-// What systems differ in: platform_linux.c has it as Linux does, platform_posix.c with nothing but POSIX. A build has one of the two (WEIR_PLATFORM).
+// What systems differ in: platform_linux.c has it as Linux does. Another system has another such file (WEIR_PLATFORM).
 #ifndef WEIR_PLATFORM_VARIANT_H
 #define WEIR_PLATFORM_VARIANT_H
 
