@@ -27,7 +27,7 @@ TRIES = 400  # for a row; where they are too few, twice as many more, each like 
 
 
 BOOK = rules()
-ALL = [(rule, row) for rule in BOOK.rules for row in rule.rows[:: -(-len(rule.rows) // ROWS)]]
+CASES = [(rule, row) for rule in BOOK.rules for row in rule.rows[:: -(-len(rule.rows) // ROWS)]]
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def label(rule, row):
     return f"{pass_of(BOOK, rule, row)}@{rule.line}"
 
 
-@pytest.mark.parametrize("rule,row", ALL, ids=[label(*each) for each in ALL])
+@pytest.mark.parametrize("rule,row", CASES, ids=[label(*each) for each in CASES])
 def test_fires_and_the_numbers_hold(weir, tool, rule, row, tmp_path):
     name, level = pass_of(BOOK, rule, row), compiler.LEVELS[rule.level]
     place = f"{rule.file}:{rule.line}"
@@ -85,7 +85,7 @@ def test_together(tool, families):
     words = families.split(",")
     names = {pass_of(BOOK, rule, row) for rule in BOOK.rules for row in rule.rows if rule.names[0].split("/")[0] in words}
     rng, changed = random.Random(5), 0
-    for rule, row in (each for each in ALL if each[0].names[0].split("/")[0] in words):
+    for rule, row in (each for each in CASES if each[0].names[0].split("/")[0] in words):
         for seed in range(20 if ALL else 1):
             model = Graph(rule, row, rng).build()
             if model is None:
@@ -158,7 +158,7 @@ def test_near_misses_stay(tool):
     graph = helper.make_graph(nodes, "g", [x], [out], [half, shape, *axes, yes, wide, ones])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     model = onnx.shape_inference.infer_shapes(model)
-    house = {rule.names[0] for rule, _ in ALL if rule.names[0].split("/")[0] in ("tidy", "fuse", "optimize", "ort") and "{" not in rule.names[0]}
+    house = {rule.names[0] for rule, _ in CASES if rule.names[0].split("/")[0] in ("tidy", "fuse", "optimize", "ort") and "{" not in rule.names[0]}
     _, fired, passes = tool(model, ",".join(sorted(house)), "zero")
     assert (fired, passes) == ({}, {})
 
