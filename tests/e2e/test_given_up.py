@@ -55,7 +55,7 @@ class Killed:
 
     def everywhere(self, step=1 if ALL else 2):
         """(number, folder) of every kill with a seal to be gone on with; ordinarily of every second."""
-        number = 1 - step
+        number = 0
         while here := self.at(number := number + step):
             if is_sealing(here):
                 yield number, here
