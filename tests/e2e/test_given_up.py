@@ -8,7 +8,7 @@ import onnx
 import pytest
 
 import compare
-from conftest import ALL, DATA, sampled
+from conftest import DATA, sampled
 from test_damaged_staging import damage
 from test_resume import staging_folders
 
@@ -53,10 +53,10 @@ class Killed:
         assert done.code in (0, -signal.SIGKILL), done.said
         return here if done.code else None
 
-    def everywhere(self, step=1 if ALL else 2):
-        """(number, folder) of every kill with a seal to be gone on with; ordinarily of every second."""
+    def everywhere(self):
+        """(number, folder) of every kill with a seal to be gone on with."""
         number = 0
-        while here := self.at(number := number + step):
+        while here := self.at(number := number + 1):
             if is_sealing(here):
                 yield number, here
             shutil.rmtree(here)
@@ -124,7 +124,7 @@ def test_where_a_copy_stands_in_for_a_link(weir, killed):
 def test_a_second_kill_forgets_nothing(weir, weir_fault, killed):
     """The run with `--fresh` is killed as well, while it ends the first one or in its own seal."""
     seen = set()
-    for number, here in killed.everywhere(step=1):
+    for number, here in killed.everywhere():
         again = words(THEN["none"], here / "m.onnx")
         kill = {"WEIR_FAULT": f"kill:renameat2:{number % 10 + 1}"}
         if weir_fault(*again, "--fresh", env=kill, code=None).code != 0:
