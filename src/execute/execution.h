@@ -130,7 +130,7 @@ struct execution {
   struct execution_watch watch; // another one, of the command that makes the edits (weir rebuild)
 };
 
-// A file without a name where the system keeps large temporary files ($TMPDIR, else /var/tmp), or -1. ctx: not looked at.
+// A file without a name where the system keeps large temporary files ($TMPDIR, else /var/tmp), or none. ctx: not looked at.
 struct file execution_unnamed_file(void *ctx);
 
 // execution_prepare.c. Opens everything and loads IN. On failure nothing stays open and nothing was written.

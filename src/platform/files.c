@@ -121,7 +121,9 @@ static int system_entry_look(struct folder in, const char *name, unsigned how,
 static int system_entry_may(struct folder in, const char *name, unsigned may) {
   const int wanted =
       (may & MAY_READ ? R_OK : 0) | (may & MAY_WRITE ? W_OK : 0) | (may & MAY_ENTER ? X_OK : 0);
-  return faccessat(folder_descriptor(in), name, wanted ? wanted : F_OK, AT_EACCESS);
+  struct stat at; // whether it is there is asked so: every sandbox knows that call
+  return wanted ? variant_may(folder_descriptor(in), name, wanted)
+                : fstatat(folder_descriptor(in), name, &at, 0);
 }
 
 static int64_t system_entry_target(struct folder in, const char *name, char *to, size_t n) {
@@ -139,7 +141,9 @@ static int system_entry_born(struct folder in, const char *name, int64_t *ns) {
 static int system_folder_names(struct folder f, int (*each)(void *ctx, const char *name), void *ctx,
                                int *ended) {
   // A descriptor of its own: closedir closes it, and the position is not shared.
-  const int fd = open_again(f, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+  int fd = open_again(f, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+  if (fd < 0 && errno == EACCES) // it may be read, and not walked through
+    fd = fcntl(folder_descriptor(f), F_DUPFD_CLOEXEC, 0);
   DIR *list = fd >= 0 ? fdopendir(fd) : NULL;
   *ended = 0;
   if (!list) {
@@ -148,13 +152,14 @@ static int system_folder_names(struct folder f, int (*each)(void *ctx, const cha
     errno = why;
     return -1;
   }
+  rewinddir(list);
   errno = 0;
   for (struct dirent *e; *ended == 0 && (e = readdir(list)) != NULL; errno = 0)
     if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0) *ended = each(ctx, e->d_name);
   const int why = *ended == 0 ? errno : 0;
   closedir(list);
   errno = why;
-  return why ? -1 : 0;
+  return why ? -2 : 0;
 }
 
 static int room(int fd, bool all, uint64_t *bytes) {

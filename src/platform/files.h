@@ -127,7 +127,7 @@ extern const struct file_calls *file_calls;
 
 // All n bytes from `off` on; fewer where the file ends; -1 and errno where they cannot be read.
 int64_t file_read_all_at(struct file f, void *to, size_t n, uint64_t off);
-// All n bytes; -1 and errno where they do not go: ENOSPC where nothing says why.
+// All n bytes; -1 and errno where they do not go: EIO or, of the second, ENOSPC where nothing says why.
 int file_write_all(struct file f, const void *bytes, size_t n);
 int file_write_all_at(struct file f, const void *bytes, size_t n, uint64_t off);
 // Is there a regular file of this name itself, no link? *out: its facts, or not set; NULL: nobody asks.

@@ -60,7 +60,8 @@ static bool strikes(const char *call, const char *name) {
   if (m != fault.nth && !(fault.persist && m > fault.nth)) return false;
   if (fault.action == KILL) raise(SIGKILL);
   if (fault.action == STOP) raise(SIGSTOP);
-  if (fault.action == FAIL) errno = fault.errnum;
+  if (fault.action == FAIL || fault.action == SHORT)
+    errno = fault.action == FAIL ? fault.errnum : EIO;
   return fault.action != STOP;
 }
 
@@ -87,7 +88,8 @@ static bool strikes_look(enum row row, const char *word) {
   if (m != fault.nth && !(fault.persist && m > fault.nth)) return false;
   if (fault.action == KILL) raise(SIGKILL);
   if (fault.action == STOP) raise(SIGSTOP);
-  if (fault.action == FAIL) errno = fault.errnum;
+  if (fault.action == FAIL || fault.action == SHORT)
+    errno = fault.action == FAIL ? fault.errnum : EIO;
   return fault.action != STOP;
 }
 

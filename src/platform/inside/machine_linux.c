@@ -105,7 +105,7 @@ static uint64_t row_of(const char *text, const char *row) {
 }
 
 static struct status status_of(const char *path) {
-  char text[16 << 10];
+  char text[64 << 10]; // the list of groups comes first
   read_text(path, text, sizeof text);
   return (struct status){row_of(text, "\nVmHWM:"), row_of(text, "\nRssAnon:"),
                          row_of(text, "\nVmData:")};

@@ -21,6 +21,8 @@ void variant_forget(int fd, uint64_t off, uint64_t n);
 void variant_write_out(int fd, uint64_t off, uint64_t n);
 // Opens beneath a folder, or anywhere, without links that lead to what has no name. ENOSYS, EPERM: there is no such call.
 int variant_open(int in, const char *path, int flags, bool beneath);
+// faccessat by the rights that this process acts with.
+int variant_may(int in, const char *name, int mode);
 // O_PATH where a folder can be opened so, else 0.
 int variant_place_flag(void);
 // May this process use what a file system keeps back for the administrator?

@@ -18,7 +18,7 @@ struct beneath_how {
   bool walk;        // go component by component even where the system has a call for it
   bool linked;      // the .onnx is a link (for a hint)
   struct folder
-      blobs; // the last part may be a link into this folder (beneath_blobs); -1: into none
+      blobs; // the last part may be a link into this folder (beneath_blobs); none: into none
 };
 
 // The folder `blobs` of a Hugging Face cache, if link `name` in `folder` leads into one, to the file

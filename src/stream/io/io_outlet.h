@@ -4,7 +4,7 @@
 
 #include "stream/io/inside/io_engines.h"
 
-// Of the file that was written last. All zero but fd = -1: nothing known yet. Used by one thread.
+// Of the file that was written last. All zero: nothing known yet. Used by one thread.
 struct io_outlet {
   struct file fd;
   bool tried;    // `uncached` has been found out

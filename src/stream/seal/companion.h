@@ -9,7 +9,7 @@
 
 struct companion;
 
-// Makes `name` in a folder (-1: nowhere, for digests alone), in place of what was left there.
+// Makes `name` in a folder (none: nowhere, for digests alone), in place of what was left there.
 int companion_open(struct companion **out, struct folder folder, const char *name, struct err *err);
 // Appends; -1 with an err that names the file.
 int companion_add(struct companion *l, struct span text, struct err *err);

@@ -52,12 +52,18 @@ static struct file if_own(struct file f, struct folder in, const char *name, con
                           struct err *err) {
   const char *wrong = NULL;
   struct entry_facts at;
-  const int why = file_is_open(f) ? 0 : errno;
+  int why = file_is_open(f) ? 0 : errno;
   if (why == ENOENT) return NO_FILE;
-  if ((why ? entry_look(in, name, FILE_NO_LINK, &at) : file_look(f, &at)) == 0)
+  if (why) {
+    if (entry_look(in, name, FILE_NO_LINK, &at) == 0) wrong = fs_not_own(in, &at);
+  } else if (file_look(f, &at)) {
+    why = errno;
+  } else {
     wrong = fs_not_own(in, &at);
+  }
   // The opening alone was not to wait: some engines take it as a wish not to wait for the disk.
-  if (!why && !wrong && file_wait(f) == 0) return f;
+  if (!why && !wrong && file_wait(f)) why = errno;
+  if (!why && !wrong) return f;
   file_close(&f);
   if (!wrong) {
     err_fill_errno(err, why, ERR_IO, "cannot open '%s' in '%s'", quote_str(name).s,
@@ -164,6 +170,8 @@ int fs_sync_folder(struct folder f, const char *what, struct err *err) {
 int fs_list(struct folder f, int (*each)(void *ctx, const char *name), void *ctx, const char *what,
             struct err *err) {
   int ended;
-  if (folder_names(f, each, ctx, &ended) == 0) return ended;
-  return err_errno(err, errno, ERR_INPUT, "cannot list folder '%s'", quote_str(what).s);
+  const int rc = folder_names(f, each, ctx, &ended);
+  if (rc == 0) return ended;
+  return err_errno(err, errno, rc == -2 ? ERR_IO : ERR_INPUT, "cannot list folder '%s'",
+                   quote_str(what).s);
 }

@@ -9,6 +9,7 @@
 #include "verify/runtime/runtime.h"
 
 #include "frames/frame.h"
+#include "platform/machine.h"
 #include "stream/sys/scratch.h"
 #include "verify/runtime/runtime_find.h"
 #include "verify/runtime/runtime_process.h"
@@ -18,7 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { LARGE = 1 << 20, MOST_INLINE = 32 << 20, FILE_ALIGN = 4096 };
+enum { LARGE = 1 << 20, MOST_INLINE = 32 << 20, FILE_ALIGN = 4096, TRIES = 100 };
 static const double DEFAULT_SECONDS = 600;
 
 struct runtime {
@@ -148,14 +149,12 @@ static enum runtime_end start(struct runtime *r, struct err *err) {
 // A file without a name; on a file system that has no such, it has one for a moment.
 static int make_scratch(const char *folder, struct arena *a, struct file *out, struct err *err) {
   *out = file_make_nameless(HERE, folder);
-  char *own = file_is_open(*out) ? NULL : arena_printf(a, "%s/weir-ort-XXXXXX", folder);
-  if (own && folder_make_unique(own) == 0) {
-    const char *name = arena_printf(a, "%s/arrays", own);
-    *out = file_open_to_write(HERE, name, FILE_NEW | FILE_READ, 0600);
-    const int cause = errno;
-    (void)file_remove(HERE, name);
-    (void)folder_remove(HERE, own);
-    errno = cause;
+  for (uint64_t i = 0; !file_is_open(*out) && i < TRIES; i++) {
+    const char *name =
+        arena_printf(a, "%s/weir-ort-%s-%s", folder, decimal(process_id()).s, decimal(i).s);
+    *out = file_open_to_write(HERE, name, FILE_NEW | FILE_READ | FILE_NO_LINK, 0600);
+    if (file_is_open(*out)) (void)file_remove(HERE, name);
+    if (!file_is_open(*out) && errno != EEXIST) break;
   }
   if (file_is_open(*out)) return 0;
   return err_errno(err, errno, ERR_IO, "cannot make a scratch file in '%s'", quote_path(folder).s);

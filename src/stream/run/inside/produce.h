@@ -33,7 +33,7 @@ int produce_open(struct produce **out, const struct plan *p, struct sources *s,
                  const struct produce_options *options, struct err *err);
 void produce_close(struct produce *w);
 
-// Makes bytes [off, off+len) of an output, writes them to `fd` (-1: nowhere) and gives their
+// Makes bytes [off, off+len) of an output, writes them to `fd` (none: nowhere) and gives their
 // SHA-256. On return everything is written, though not durable. 0; -1 with an err that names the
 // output and the range; 1 if go_on said stop.
 int produce_range(struct produce *w, const struct plan_unit *range, struct file fd,

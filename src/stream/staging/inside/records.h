@@ -14,8 +14,8 @@ static inline bool records_is_name(const char *name) {
   return strncmp(name, "records.", 8) == 0;
 }
 
-// Makes a free `records.<n>` in the folder, n = first, first + step, …: a file of this writer alone. Gives its
-// descriptor, or -1 with err. (Members of a plan begin at numbers of their own, so that they need not try one another's.)
+// Makes a free `records.<n>` in the folder, n = first, first + step, …: a file of this writer alone. Returns it,
+// or none with err. (Members of a plan begin at numbers of their own, so that they need not try one another's.)
 struct file records_open(struct folder folder, uint32_t first, uint32_t step, struct err *err);
 // Appends one line. The unit's bytes must be durable before. errors: of what the unit quantized,
 // maybe empty.
