@@ -126,9 +126,6 @@ int map_open(struct file_map *m, struct file f, uint64_t off, size_t n) {
   assert(n > 0);
   const size_t lead = (size_t)(off & (machine_page_bytes() - 1)), bytes = pages_round(lead + n);
   void *pages = mmap(NULL, bytes, PROT_READ, MAP_SHARED, file_descriptor(f), (off_t)(off - lead));
-  if (pages == MAP_FAILED &&
-      errno == ENODEV) // file systems in user space may have private ones alone
-    pages = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, file_descriptor(f), (off_t)(off - lead));
   if (pages == MAP_FAILED) return -1;
   *m = (struct file_map){.at = (const uint8_t *)pages + lead, .pages = pages, .pages_bytes = bytes};
   return 0;
