@@ -2,7 +2,7 @@
 #include "platform/files.h"
 
 #include "platform/descriptor.h"
-#include "platform/inside/again.h"
+#include "platform/inside/retry.h"
 #include "platform/inside/variant.h"
 
 #include <assert.h>

@@ -10,6 +10,7 @@
 #include "cli/report.h"
 #include "execute/execution.h"
 #include "platform/files.h"
+#include "stream/sys/fs.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -85,34 +86,23 @@ static int add_file(struct shrink_inputs *s, const struct cli_args *args, const 
 
 // ---- folders -----------------------------------------------------------------------------------
 
-struct models {
-  struct arena *room;
-  TABLE(const char *, names);
-};
-
-static int keep_model(void *ctx, const char *name) {
-  struct models *m = ctx;
-  if (name[0] != '.' && str_ends(name, ".onnx"))
-    *TABLE_PUSH(m, names) = arena_string(m->room, span_str(name));
-  return 0;
-}
-
 static int by_bytes(const void *a, const void *b) {
   return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static int list_models(struct models *m, const char *path) {
-  struct folder f = folder_open(HERE, path, 0);
-  int ended;
-  const int rc = folder_is_open(f) ? folder_names(f, keep_model, m, &ended) : -1;
-  folder_close(&f);
-  if (m->n_names > 0) qsort(m->names, m->n_names, sizeof *m->names, by_bytes);
-  return rc;
+static int list_models(struct fs_names *m, const char *path) {
+  uint32_t n = 0;
+  if (fs_names(path, m)) return -1;
+  for (uint32_t i = 0; i < m->n_names; i++)
+    if (str_ends(m->names[i], ".onnx")) m->names[n++] = m->names[i];
+  m->n_names = n;
+  if (n > 0) qsort(m->names, n, sizeof *m->names, by_bytes);
+  return 0;
 }
 
 static int add_folder(struct shrink_inputs *s, const struct cli_args *args, const char *folder,
                       struct err *err) {
-  struct models m = {.room = &s->arena};
+  struct fs_names m = {.a = &s->arena};
   int rc = 0;
   if (list_models(&m, folder)) {
     rc = err_errno(err, errno, ERR_INPUT, "the folder '%s' cannot be read", quote_str(folder).s);

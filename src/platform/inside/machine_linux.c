@@ -5,7 +5,7 @@
 //
 // Version 1 calls the file memory.limit_in_bytes and has a mount of its own for memory. Where the mounts are elsewhere, or the path is
 // one of another namespace, no file is found and no limit is taken from it.
-#include "platform/inside/again.h"
+#include "platform/inside/retry.h"
 #include "platform/inside/variant.h"
 
 #include <fcntl.h>

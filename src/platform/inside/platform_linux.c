@@ -1,7 +1,7 @@
 // Linux. What an older kernel or a sandbox lacks fails as files.def says. weir-ort runs with every glibc from 2.17 on: what is newer is a
 // bare system call here.
 #include "platform/descriptor.h"
-#include "platform/inside/again.h"
+#include "platform/inside/retry.h"
 #include "platform/inside/variant.h"
 
 #include <elf.h>

@@ -165,7 +165,7 @@ static bool can_be_completed(const struct seal_intent *s, const struct staging *
 static void take_back(const struct staging *st, const struct seal_move *m, const char *name) {
   struct entry_facts at;
   char who[256];
-  if (entry_look(st->dest, name, FILE_NO_LINK, &at) != 0 || at.kind != ENTRY_FILE) return;
+  if (!entry_is_file(st->dest, name, &at)) return;
   const bool ours = at.number == m->inode && at.size == m->size;
   if ((ours || (name == m->via && seal_is_there(st, m, name))) &&
       name_scan_folder(st->dest, name, NULL, who) == NAME_SCAN_FREE)

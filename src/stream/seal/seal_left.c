@@ -53,7 +53,7 @@ static bool may_be(const struct looking *l, const char *name, const struct plan_
   struct entry_facts at;
   char who[256];
   if (!own && !passage_is_name(l->p->id, of->name, name)) return false;
-  if (entry_look(l->st->dest, name, FILE_NO_LINK, &at) != 0 || at.kind != ENTRY_FILE) return false;
+  if (!entry_is_file(l->st->dest, name, &at)) return false;
   *size = at.size;
   if (*size != of->size && !(own && l->sealed)) return false;
   // The name of a passage goes with the model that has it, if that is about to be replaced.
@@ -93,8 +93,7 @@ static int add(void *ctx, const char *name, uint64_t size) {
 
 void seal_left_add(const struct staging *st, const char *name, struct seal_given_up *out) {
   struct entry_facts at;
-  if (entry_look(st->dest, name, FILE_NO_LINK, &at) == 0 && at.kind == ENTRY_FILE)
-    add(out, name, at.size);
+  if (entry_is_file(st->dest, name, &at)) add(out, name, at.size);
 }
 
 void seal_left_find(const struct staging *st, struct seal_given_up *out) {

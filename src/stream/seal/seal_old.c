@@ -42,14 +42,9 @@ static bool is_known(const struct seal_intent *s, const char *name) {
   return false;
 }
 
-static bool is_file(struct folder dest, const char *name) {
-  struct entry_facts at;
-  return entry_look(dest, name, FILE_NO_LINK, &at) == 0 && at.kind == ENTRY_FILE;
-}
-
 static void add_old(struct finding *f, const char *name, bool listed, bool unsure) {
   struct seal_intent *s = f->s;
-  if (is_known(s, name) || !is_file(f->dest, name)) return;
+  if (is_known(s, name) || !entry_is_file(f->dest, name, NULL)) return;
   if (s->n_old == f->cap) {
     f->cap = f->cap ? f->cap * 2 : 8;
     struct seal_old *rows = arena_alloc(&s->arena, f->cap * sizeof *rows);
@@ -67,7 +62,7 @@ static bool is_unread(struct finding *f) {
 }
 
 static void add_if_named(struct finding *f, const char *name) {
-  if (is_known(f->s, name) || !is_file(f->dest, name)) return;
+  if (is_known(f->s, name) || !entry_is_file(f->dest, name, NULL)) return;
   if (name_scan_file(f->dest, f->onnx, name) == NAME_SCAN_NAMED) add_old(f, name, false, false);
 }
 
@@ -87,12 +82,12 @@ static int add_conventional(void *ctx, const char *entry) {
 
 // A file that the old manifest lists.
 static bool is_data_file(const struct finding *f, const char *name) {
-  return strcmp(name, f->onnx) != 0 && is_file(f->dest, name) &&
+  return strcmp(name, f->onnx) != 0 && entry_is_file(f->dest, name, NULL) &&
          (is_conventional(f->onnx, name) || seal_refers_to(f->s->refers, f->folder, f->onnx, name));
 }
 
 static void add_stale(struct seal_intent *s, struct folder dest, const char *name) {
-  if (is_known(s, name) || !is_file(dest, name)) return;
+  if (is_known(s, name) || !entry_is_file(dest, name, NULL)) return;
   s->stale[s->n_stale++] = arena_string(&s->arena, span_str(name));
 }
 
@@ -130,7 +125,7 @@ static bool is_listed(struct folder dest, const char *onnx, const char *name) {
 bool seal_may_replace(struct seal_refers *refers, struct folder dest, const char *folder,
                       const char *onnx, const char *name) {
   char who[256];
-  if (!is_file(dest, onnx) || !is_file(dest, name)) return false;
+  if (!entry_is_file(dest, onnx, NULL) || !entry_is_file(dest, name, NULL)) return false;
   if (!seal_refers_to(refers, folder, onnx, name) &&
       !(is_conventional(onnx, name) && is_listed(dest, onnx, name)))
     return false;
@@ -142,7 +137,7 @@ int seal_old_find(struct seal_intent *s, const struct staging *st, const struct 
   struct finding f = {
       .s = s, .dest = st->dest, .folder = st->dest_path, .onnx = seal_intent_onnx(s)};
   const struct folder dest = st->dest;
-  if (!is_file(dest, f.onnx)) return 0;
+  if (!entry_is_file(dest, f.onnx, NULL)) return 0;
   ask_manifest(&f);
   seal_refers_ask(s->refers, f.folder, f.onnx);
   for (uint32_t i = 0; i < s->refers->n; i++)

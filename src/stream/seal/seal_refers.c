@@ -47,8 +47,7 @@ void seal_refers_ask(struct seal_refers *r, const char *folder, const char *onnx
   struct arena scratch = {0};
   struct entry_facts at;
   const char *path = arena_printf(&scratch, "%s/%s", *folder ? folder : ".", onnx);
-  const bool there = entry_look(HERE, path, FILE_NO_LINK, &at) == 0 && at.kind == ENTRY_FILE;
-  if (!there) {
+  if (!entry_is_file(HERE, path, &at)) {
     seal_refers_done(r);
   } else if (!is_as_asked(r, &at)) {
     seal_refers_done(r);

@@ -90,9 +90,8 @@ static bool is_orphan(struct folder dir, const char *name) {
   struct claim c = {.dir = dir, .name = name};
   struct err err = {0};
   char who[256];
-  struct entry_facts at;
-  return fresh_sidecar_of(name) > 0 && entry_look(dir, name, FILE_NO_LINK, &at) == 0 &&
-         at.kind == ENTRY_FILE && fs_list(dir, claims, &c, "", &err) == 0 &&
+  return fresh_sidecar_of(name) > 0 && entry_is_file(dir, name, NULL) &&
+         fs_list(dir, claims, &c, "", &err) == 0 &&
          name_scan_folder(dir, name, NULL, who) == NAME_SCAN_FREE;
 }
 

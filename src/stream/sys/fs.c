@@ -175,3 +175,19 @@ int fs_list(struct folder f, int (*each)(void *ctx, const char *name), void *ctx
   return err_errno(err, errno, rc == -2 ? ERR_IO : ERR_INPUT, "cannot list folder '%s'",
                    quote_str(what).s);
 }
+
+static int take_name(void *ctx, const char *name) {
+  struct fs_names *to = ctx;
+  if (name[0] != '.') *TABLE_PUSH(to, names) = arena_string(to->a, span_str(name));
+  return 0;
+}
+
+int fs_names(const char *path, struct fs_names *out) {
+  int ended;
+  struct folder f = folder_open(HERE, path, 0);
+  if (!folder_is_open(f)) return -1;
+  const int rc = folder_names(f, take_name, out, &ended), why = errno;
+  folder_close(&f);
+  errno = why;
+  return rc ? -2 : 0;
+}

@@ -6,6 +6,7 @@
 
 #include "base/err.h"
 #include "base/span.h"
+#include "base/table.h"
 #include "platform/files.h"
 
 #include <stdbool.h>
@@ -45,5 +46,13 @@ int fs_sync_folder(struct folder f, const char *what, struct err *err);
 // other than 0 ends it and is returned. -1 with err if the folder cannot be read.
 int fs_list(struct folder f, int (*each)(void *ctx, const char *name), void *ctx, const char *what,
             struct err *err);
+// Names of entries, in the arena: their table is the caller's (TABLE_FREE).
+struct fs_names {
+  struct arena *a;
+  TABLE(const char *, names);
+};
+// Appends those of the folder that do not begin with a dot, in an order of the system's. -1: it cannot be opened; -2: it cannot be
+// read to its end; errno says why.
+int fs_names(const char *path, struct fs_names *out);
 
 #endif

@@ -13,10 +13,6 @@
 
 enum { TRIES = 8 };
 
-const char *scratch_parent(void) {
-  return machine_temporary_folder();
-}
-
 // ---- dead ones ---------------------------------------------------------------------------------
 
 static int remove_file(void *ctx, const char *name) {
@@ -63,7 +59,7 @@ static int remove_if_dead(void *ctx, const char *name) {
 
 // What cannot be looked at or removed stays: it is in nobody's way.
 static void remove_dead(const char *stem) {
-  struct looking l = {folder_open(HERE, scratch_parent(), 0), stem};
+  struct looking l = {folder_open(HERE, machine_temporary_folder(), 0), stem};
   int ended;
   if (!folder_is_open(l.parent)) return;
   (void)folder_names(l.parent, remove_if_dead, &l, &ended);
@@ -87,10 +83,10 @@ int scratch_make(struct scratch *s, const char *purpose, struct arena *a, struct
   *s = (struct scratch){0};
   remove_dead(stem);
   for (int i = 0; i < TRIES; i++) {
-    char *path = arena_printf(a, "%s/%sXXXXXX", scratch_parent(), stem);
+    char *path = arena_printf(a, "%s/%sXXXXXX", machine_temporary_folder(), stem);
     if (folder_make_unique(path)) {
       err_errno(err, errno, ERR_IO, "no folder for temporary files can be created in '%s'",
-                quote_path(scratch_parent()).s);
+                quote_path(machine_temporary_folder()).s);
       return err_hint(err, "set TMPDIR to a folder with room for the largest weights");
     }
     s->path = path;
@@ -100,7 +96,7 @@ int scratch_make(struct scratch *s, const char *purpose, struct arena *a, struct
   }
   return err_set(err, ERR_RETRY,
                  "folders for temporary files in '%s' disappear as soon as weir creates them",
-                 quote_path(scratch_parent()).s);
+                 quote_path(machine_temporary_folder()).s);
 }
 
 void scratch_end(struct scratch *s) {

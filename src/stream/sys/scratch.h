@@ -17,8 +17,6 @@ struct scratch {
   struct folder at;
 };
 
-// The folder that such folders lie in.
-const char *scratch_parent(void);
 // A new one for a purpose ("verify"), its path in *a. ERR_IO with the hint to set TMPDIR.
 int scratch_make(struct scratch *s, const char *purpose, struct arena *a, struct err *err);
 // Removes it; files that are in it are left, and it with them. Nothing where there is none ({0}).

@@ -5,6 +5,7 @@
 #include "verify/arrays/array_files.h"
 
 #include "base/table.h"
+#include "stream/sys/fs.h"
 #include "verify/arrays/inside/array_formats.h"
 
 #include <assert.h>
@@ -81,26 +82,11 @@ static int read_file_case(struct array_files *x, const char *path, struct err *e
 
 // ---- folders -----------------------------------------------------------------------------------
 
-struct listing {
-  struct arena *a;
-  TABLE(const char *, names);
-};
-
-static int list_name(void *ctx, const char *name) {
-  struct listing *l = ctx;
-  if (name[0] != '.') *TABLE_PUSH(l, names) = arena_string(l->a, span_str(name));
-  return 0;
-}
-
-static int list_folder(const char *path, struct listing *l, struct err *err) {
-  int bad, ended;
-  struct folder f = folder_open(HERE, path, 0);
-  if (!folder_is_open(f))
-    return err_errno(err, errno, ERR_INPUT, "cannot open '%s'", quote_path(path).s);
-  bad = folder_names(f, list_name, l, &ended);
-  if (bad) err_fill_errno(err, errno, ERR_IO, "cannot list '%s'", quote_path(path).s);
-  folder_close(&f);
-  return bad;
+static int list_folder(const char *path, struct fs_names *l, struct err *err) {
+  const int rc = fs_names(path, l);
+  if (rc == 0) return 0;
+  return rc == -1 ? err_errno(err, errno, ERR_INPUT, "cannot open '%s'", quote_path(path).s)
+                  : err_errno(err, errno, ERR_IO, "cannot list '%s'", quote_path(path).s);
 }
 
 // The number in "<before>N<behind>", digits alone; false for other names.
@@ -110,7 +96,7 @@ static bool number_in(const char *name, const char *before, const char *behind, 
   return span_decimal(span_of(name + b, all - b - e), n);
 }
 
-static bool has_numbered(const struct listing *l, const char *before, const char *behind) {
+static bool has_numbered(const struct fs_names *l, const char *before, const char *behind) {
   uint64_t n;
   for (uint32_t i = 0; i < l->n_names; i++)
     if (number_in(l->names[i], before, behind, &n)) return true;
@@ -128,7 +114,7 @@ static int read_message(struct array_files *x, const char *path, struct array *o
 }
 
 // <before>0.pb, <before>1.pb … without a gap.
-static int read_numbered(struct array_files *x, const char *folder, const struct listing *l,
+static int read_numbered(struct array_files *x, const char *folder, const struct fs_names *l,
                          const char *before, struct arrays *out, struct err *err) {
   uint64_t n, count = 0, most = 0;
   for (uint32_t i = 0; i < l->n_names; i++) {
@@ -150,7 +136,7 @@ static int read_numbered(struct array_files *x, const char *folder, const struct
   return 0;
 }
 
-static int read_data_set(struct array_files *x, const char *folder, const struct listing *l,
+static int read_data_set(struct array_files *x, const char *folder, const struct fs_names *l,
                          struct err *err) {
   struct array_case c = {.name = arena_string(x->a, span_str(path_base(folder)))};
   if (read_numbered(x, folder, l, "input_", &c.inputs, err) != 0 ||
@@ -176,7 +162,7 @@ static int too_many_cases(const char *path, struct err *err) {
   return err_set(err, ERR_MODEL, "'%s' has more than %d cases", quote_path(path).s, CASES_MOST);
 }
 
-static int read_data_sets(struct array_files *x, const char *path, const struct listing *l,
+static int read_data_sets(struct array_files *x, const char *path, const struct fs_names *l,
                           struct err *err) {
   struct numbered *sets = arena_alloc(x->a, (l->n_names + 1) * sizeof *sets);
   uint32_t n = 0;
@@ -189,7 +175,7 @@ static int read_data_sets(struct array_files *x, const char *path, const struct 
   int bad = 0;
   for (uint32_t i = 0; bad == 0 && i < n; i++) {
     const char *folder = arena_printf(x->a, "%s/%s", path, sets[i].name);
-    struct listing inside = {.a = x->a};
+    struct fs_names inside = {.a = x->a};
     bad = list_folder(folder, &inside, err);
     if (bad == 0) bad = read_data_set(x, folder, &inside, err);
     TABLE_FREE(&inside, names);
@@ -197,7 +183,7 @@ static int read_data_sets(struct array_files *x, const char *path, const struct 
   return bad;
 }
 
-static int read_archives(struct array_files *x, const char *path, struct listing *l,
+static int read_archives(struct array_files *x, const char *path, struct fs_names *l,
                          struct err *err) {
   uint32_t n = 0;
   for (uint32_t i = 0; i < l->n_names; i++)
@@ -216,7 +202,7 @@ static int read_archives(struct array_files *x, const char *path, struct listing
 }
 
 enum holds { MESSAGES, DATA_SETS, ARCHIVES };
-static enum holds what_holds(const char *path, const struct listing *l) {
+static enum holds what_holds(const char *path, const struct fs_names *l) {
   uint64_t n;
   if (has_numbered(l, "input_", ".pb") || has_numbered(l, "output_", ".pb") ||
       number_in(path_base(path), "test_data_set_", "", &n))
@@ -224,7 +210,7 @@ static enum holds what_holds(const char *path, const struct listing *l) {
   return has_numbered(l, "test_data_set_", "") ? DATA_SETS : ARCHIVES;
 }
 
-static int read_listing(struct array_files *x, const char *path, struct listing *l,
+static int read_listing(struct array_files *x, const char *path, struct fs_names *l,
                         struct err *err) {
   if (list_folder(path, l, err) != 0) return -1;
   switch (what_holds(path, l)) {
@@ -235,7 +221,7 @@ static int read_listing(struct array_files *x, const char *path, struct listing 
 }
 
 static int read_folder(struct array_files *x, const char *path, struct err *err) {
-  struct listing l = {.a = x->a};
+  struct fs_names l = {.a = x->a};
   const int bad = read_listing(x, path, &l, err);
   TABLE_FREE(&l, names);
   return bad;
@@ -255,25 +241,25 @@ static void add_name(struct names *x, const char *folder, const char *name) {
   if (!x->too_many) *TABLE_PUSH(x, paths) = arena_printf(x->a, "%s/%s", folder, name);
 }
 
-static void add_messages(struct names *x, const char *folder, const struct listing *l) {
+static void add_messages(struct names *x, const char *folder, const struct fs_names *l) {
   uint64_t n;
   for (uint32_t i = 0; i < l->n_names && !x->too_many; i++)
     if (number_in(l->names[i], "input_", ".pb", &n) || number_in(l->names[i], "output_", ".pb", &n))
       add_name(x, folder, l->names[i]);
 }
 
-static void add_data_sets(struct names *x, const char *path, const struct listing *l) {
+static void add_data_sets(struct names *x, const char *path, const struct fs_names *l) {
   uint64_t n;
   for (uint32_t i = 0; i < l->n_names && !x->too_many; i++) {
     if (!number_in(l->names[i], "test_data_set_", "", &n)) continue;
     const char *folder = arena_printf(x->a, "%s/%s", path, l->names[i]);
-    struct listing inside = {.a = x->a};
+    struct fs_names inside = {.a = x->a};
     if (list_folder(folder, &inside, &(struct err){0}) == 0) add_messages(x, folder, &inside);
     TABLE_FREE(&inside, names);
   }
 }
 
-static void add_archives(struct names *x, const char *path, const struct listing *l) {
+static void add_archives(struct names *x, const char *path, const struct fs_names *l) {
   for (uint32_t i = 0; i < l->n_names && !x->too_many; i++)
     if (str_ends(l->names[i], ".npz")) add_name(x, path, l->names[i]);
 }
@@ -333,10 +319,10 @@ int array_files_read(struct array_files **out, const char *path, const char *scr
 
 bool array_files_names(const char *path, uint32_t most, struct arena *a, struct array_paths *out) {
   struct names x = {.a = a, .most = most};
-  struct listing l = {.a = a};
+  struct fs_names l = {.a = a};
   path = without_slashes(path, a);
   if (list_folder(path, &l, &(struct err){0}) == 0) {
-    static void (*const add[])(struct names *, const char *, const struct listing *) = {
+    static void (*const add[])(struct names *, const char *, const struct fs_names *) = {
         [MESSAGES] = add_messages, [DATA_SETS] = add_data_sets, [ARCHIVES] = add_archives};
     add[what_holds(path, &l)](&x, path, &l);
   }

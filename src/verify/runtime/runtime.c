@@ -161,7 +161,7 @@ static int make_scratch(const char *folder, struct arena *a, struct file *out, s
 }
 
 static const char *scratch_folder(const struct runtime_options *o) {
-  return o->scratch ? o->scratch : scratch_parent();
+  return o->scratch ? o->scratch : machine_temporary_folder();
 }
 
 static int open_rest(struct runtime *r, struct err *err) {

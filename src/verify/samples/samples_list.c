@@ -7,6 +7,7 @@
 #include "verify/samples/inside/samples_parts.h"
 
 #include "platform/files.h"
+#include "stream/sys/fs.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -24,26 +25,11 @@ static void add_path(struct samples_list *l, const char *path) {
 
 // ---- folders -----------------------------------------------------------------------------------
 
-struct listing {
-  struct arena *a;
-  TABLE(const char *, names);
-};
-
-static int take_name(void *ctx, const char *name) {
-  struct listing *l = ctx;
-  if (name[0] != '.') *TABLE_PUSH(l, names) = arena_string(l->a, span_str(name));
-  return 0;
-}
-
-static int read_names(const char *path, struct listing *out, struct err *err) {
-  int bad, ended;
-  struct folder f = folder_open(HERE, path, 0);
-  if (!folder_is_open(f))
-    return err_errno(err, errno, ERR_INPUT, "'%s' cannot be read", quote_path(path).s);
-  bad = folder_names(f, take_name, out, &ended);
-  if (bad) err_fill_errno(err, errno, ERR_IO, "'%s' cannot be listed", quote_path(path).s);
-  folder_close(&f);
-  return bad;
+static int read_names(const char *path, struct fs_names *out, struct err *err) {
+  const int rc = fs_names(path, out);
+  if (rc == 0) return 0;
+  return rc == -1 ? err_errno(err, errno, ERR_INPUT, "'%s' cannot be read", quote_path(path).s)
+                  : err_errno(err, errno, ERR_IO, "'%s' cannot be listed", quote_path(path).s);
 }
 
 // Names of the same beginning and different numbers: the shorter number is the less.
@@ -55,7 +41,7 @@ static int by_name(const void *pa, const void *pb) {
 }
 
 // Those of one kind.
-static uint32_t pick(struct listing *l, bool (*is)(const char *name)) {
+static uint32_t pick(struct fs_names *l, bool (*is)(const char *name)) {
   uint32_t n = 0;
   for (uint32_t i = 0; i < l->n_names; i++)
     if (is(l->names[i])) {
@@ -76,7 +62,7 @@ static bool is_message(const char *name) {
   return str_ends(name, ".pb") && strncmp(name, "input_", 6) == 0;
 }
 
-static int list_names(struct samples_list *l, const char *folder, struct listing *names,
+static int list_names(struct samples_list *l, const char *folder, struct fs_names *names,
                       struct arena *a, struct err *err) {
   if (pick(names, is_message) > 0) { // a data set of another name
     add_path(l, folder);
@@ -101,7 +87,7 @@ static int list_names(struct samples_list *l, const char *folder, struct listing
 }
 
 static int list_folder(struct samples_list *l, const char *path, struct arena *a, struct err *err) {
-  struct listing names = {.a = a};
+  struct fs_names names = {.a = a};
   int rc = read_names(path, &names, err);
   if (rc == 0) rc = list_names(l, path, &names, a, err);
   TABLE_FREE(&names, names);

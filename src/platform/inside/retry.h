@@ -2,8 +2,8 @@
 // systems in user space answer so of themselves, to open too.
 //
 // Not close, whose descriptor is gone whatever it says, and not what changes names (files.def).
-#ifndef WEIR_PLATFORM_AGAIN_H
-#define WEIR_PLATFORM_AGAIN_H
+#ifndef WEIR_PLATFORM_RETRY_H
+#define WEIR_PLATFORM_RETRY_H
 
 // `rc` becomes the result of `call`, which is -1 with errno where it fails.
 #define AGAIN(rc, call)                                                                            \
