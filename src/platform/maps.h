@@ -21,10 +21,10 @@ enum { MAPS_GUARDED_MAX = 1024 }; // at a time, in the process
 // Maps n > 0 bytes from `off` on; the file may be closed afterwards. What others write to the file meanwhile may show or not. -1 and
 // errno: EMFILE past MAPS_GUARDED_MAX, ENOMEM past a limit, ENODEV where the file system has no maps. Then reading says more.
 //
-// map_open is for files that nobody cuts, or a system that lets nobody cut them while they are mapped: else whoever reads what is gone
-// is killed. With map_open_guarded, which maps_guard must come before, zeros take the place of what cannot be read, from there to
+// map_open is for files that stay as long as they are, or a system that refuses to cut a mapped file: else a read past the new end
+// kills the process. With map_open_guarded, which maps_guard must come before, zeros take the place of what cannot be read, from there to
 // the end of the map, and the map is broken. Only the thread that opened it may read it. The bytes between a new end of the file and the
-// end of its page are zeros in either, and nobody can see that here: compare the file's size.
+// end of its page are zeros in either, which cannot be detected here: compare the file's size.
 int map_open(struct file_map *m, struct file f, uint64_t off, size_t n);
 int map_open_guarded(struct file_map *m, struct file f, uint64_t off, size_t n);
 // Could pages not be read so far?
@@ -35,7 +35,7 @@ bool map_close(struct file_map *m);
 bool map_fence(struct file_map *m);
 
 // Installs what guards maps, unless it is in place, and lets its signal through in the calling thread: a fault with the signal
-// blocked would kill the process. To be called by every thread that opens guarded maps. A handler that somebody else installs later
+// blocked would kill the process. To be called by every thread that opens guarded maps. A handler that is installed later
 // takes the guard away until the next call; faults that are not of guarded maps go to the handler that was there before.
 void maps_guard(void);
 
@@ -52,7 +52,7 @@ void *pages_new(size_t bytes);
 void *pages_new_shared(size_t bytes);
 void pages_free(void *at, size_t bytes);
 // Takes pages away, in one step, and keeps their addresses from being used again: the system, where it still reads from there on our
-// behalf, gets EFAULT, never somebody else's bytes. Where it refuses, the pages stay what they are, which is as good but for the room.
+// behalf, gets EFAULT, never the bytes of another mapping. Where it refuses, the pages stay what they are, which is as good but for the room.
 void pages_fence(void *at, size_t bytes);
 // The whole pages among these bytes are used in no order: large ones serve that better, where the system has such.
 void pages_scatter(void *at, size_t bytes);
