@@ -34,7 +34,7 @@ struct ending {
   struct span kept_provenance;
 };
 
-// By what is to be moved; once all is in place and seal.json gone (s NULL), by what is there.
+// By what is to be moved; where that cannot be read (s NULL), by what is there.
 static void take_known(struct ending *e, const struct seal_intent *s) {
   struct run_report *r = &e->known;
   const char *onnx = e->exec->out.onnx_name;
@@ -67,7 +67,7 @@ static void take_known(struct ending *e, const struct seal_intent *s) {
 // Once, where the interrupted run left no report, or no page.
 static void find_known(struct ending *e) {
   struct seal_intent s;
-  struct err ignored = {0}; // seal.json goes first when a finished folder is removed
+  struct err ignored = {0};
   if (e->known.asked.command) return;
   const bool read = seal_intent_read(&s, e->st->folder, e->st->name, &ignored) == 0;
   take_known(e, read ? &s : NULL);
@@ -191,15 +191,17 @@ static bool is_ours(struct execution *exec, const struct staging *st) {
   return staging_is_of_job(st, &ours);
 }
 
-// All is in place, and a kill left the folder. This very command has nothing left to do then, if the output is still
-// what it made; any other takes the folder away and goes on. Another process may be at it: then it does.
+// All is in place, and a kill left the folder. This very command, and any with --resume, has nothing left to do then, if the output is
+// still what was made; any other removes the folder and goes on. Another process may be at it: then it does.
 static bool finish_finished(struct execution *exec, const char *name, int *rc, struct err *err) {
   struct staging st;
   struct err ignored = {0};
   if (staging_open_sealed(&st, exec->out.folder, name, &ignored)) return false;
   // Who may replace the output runs again.
+  const bool resume = exec->request->resume;
   const bool again = exec->request->fresh || exec->wanted->replace;
-  if (!again && entry_may(st.folder, "seal.json", MAY_EXIST) == 0 && is_ours(exec, &st) &&
+  if ((resume || (!again && is_ours(exec, &st))) &&
+      staging_check_version(&st, version_number, &ignored) == 0 &&
       check_files(exec, &st, &ignored) == 0) {
     *rc = finish_checked(exec, &st, err);
     return true;
@@ -284,7 +286,7 @@ bool execution_finish_seal(const struct request *request, int *rc, struct err *e
   if (staging_find_seal(exec.out.folder, exec.out.onnx_name, name, &state, &ignored))
     state = STAGING_SEAL_NONE;
   const bool resume = request->resume, dry = request->dry_run;
-  bool found = state == STAGING_SEAL_UNFINISHED || (state == STAGING_SEAL_FINISHED && resume);
+  bool found = state == STAGING_SEAL_UNFINISHED;
   if (found && request->fresh) {
     bool given_up;
     *rc = give_up(&exec, name, &given_up, err);

@@ -186,6 +186,7 @@ int record_file_publish(struct record_file *t, struct err *err) {
     failed = file_sync(t->file);
     if (failed && (errno == EINVAL || errno == EROFS)) failed = 0; // pipes, devices
   }
+  if (!failed) file_close(&t->file); // before it gets another name
   if (!failed && t->temporary) failed = entry_rename(HERE, t->temporary, HERE, t->path);
   if (failed) return cannot_write(t->path, err);
   if (t->temporary) observer_keep(t->observer, t->temporary);

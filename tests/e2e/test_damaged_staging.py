@@ -487,7 +487,7 @@ def test_a_kill_after_the_last_rename(weir, weir_fault, small_encoder, tmp_path)
     (tmp_path / "counted").mkdir()
     weir_fault(*command(small_encoder, tmp_path / "counted"), env={"WEIR_FAULT_LOG": os.fspath(log)})
     calls = log.read_text().splitlines()
-    [last] = [n for n, call in enumerate(calls, start=1) if call.endswith(".done.weir") and "renameat2" in call]
+    [last] = [n for n, call in enumerate(calls, start=1) if call.endswith(" sealed.json") and "renameat2" in call]
     whole = compare.folder_bytes(tmp_path / "counted")
     codes = set()
     for n in (last + 1, last + 2, len(calls)):

@@ -6,6 +6,7 @@
 #include "fs_fault.h"
 
 #include "fault_counts.h"
+#include "fs_open.h"
 #include "fs_shadow.h"
 #include "platform/descriptor.h"
 
@@ -20,7 +21,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum action { COUNT_ONLY, KILL, STOP, FAIL, SHORT };
+enum action { COUNT_ONLY, KILL, STOP, FAIL, SHORT, KEEP };
 
 static struct {
   enum action action;
@@ -116,6 +117,21 @@ static int shadowed_folder_sync(struct folder f) {
   return shadowed(folder_descriptor(f), fault_folder_sync(f));
 }
 
+static int looked_file_remove(struct folder in, const char *name) {
+  fs_open_look("remove", folder_descriptor(in), name);
+  if (!strikes("unlinkat", name)) return file_calls_of_system.file_remove(in, name);
+  return fault.action == KEEP ? 0 : -1;
+}
+static int looked_folder_remove(struct folder in, const char *name) {
+  fs_open_look("remove", folder_descriptor(in), name);
+  return fault_folder_remove(in, name);
+}
+static int looked_entry_rename(struct folder from_in, const char *from, struct folder to_in,
+                               const char *to) {
+  fs_open_look_rename(folder_descriptor(from_in), from, folder_descriptor(to_in), to);
+  return fault_entry_rename(from_in, from, to_in, to);
+}
+
 // By word: how often a call was made that changes nothing.
 static void tell_looks(void) {
   static const struct {
@@ -151,6 +167,9 @@ static void install_calls(void) {
   calls_of_fault.file_sync = shadowed_sync;
   calls_of_fault.file_sync_data = shadowed_sync_data;
   calls_of_fault.folder_sync = shadowed_folder_sync;
+  calls_of_fault.file_remove = looked_file_remove;
+  calls_of_fault.folder_remove = looked_folder_remove;
+  calls_of_fault.entry_rename = looked_entry_rename;
   file_calls = &calls_of_fault;
 }
 
@@ -177,6 +196,8 @@ static void parse_action(const char *word, const char *spec) {
     fault.action = STOP;
   else if (strcmp(word, "short") == 0)
     fault.action = SHORT;
+  else if (strcmp(word, "keep") == 0)
+    fault.action = KEEP;
   else
     fault.action = FAIL;
   if (fault.action != FAIL) return;
@@ -222,6 +243,6 @@ __attribute__((constructor)) static void install_from_environment(void) {
   const char *spec = getenv("WEIR_FAULT");
   fs_fault_open_log();
   fs_shadow_open();
-  if ((spec && *spec) || log_fd >= 0) fs_fault_install(spec);
+  if ((spec && *spec) || log_fd >= 0 || fs_open_wanted()) fs_fault_install(spec);
   if (fault_counts_wanted()) atexit(tell_looks);
 }

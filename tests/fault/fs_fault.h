@@ -8,9 +8,11 @@
 //   WEIR_FAULT=ENOSPC:fallocate:1       the 1st fallocate fails with ENOSPC
 //   WEIR_FAULT=EIO:fdatasync:2:persist  the 2nd fdatasync and every later one
 //   WEIR_FAULT=short:write:3            the 3rd write moves half of its bytes
+//   WEIR_FAULT=keep:unlinkat:1:persist  files that are removed keep their names, as where somebody has them open
 //   WEIR_FAULT=EIO:*:5                  the 5th call, whatever it is
 //   WEIR_FAULT_LOG=FILE                 one line a call is appended
 //   WEIR_FAULT_SHADOW=DIR               what a power cut would leave is kept there (fs_shadow.h)
+//   WEIR_FAULT_OPEN=FILE                what went while it was open is appended (fs_open.h)
 #ifndef WEIR_FS_FAULT_H
 #define WEIR_FS_FAULT_H
 

@@ -53,7 +53,7 @@ for ((n = 1; n < 500; n += every)); do
   [ $status -eq 0 ] && break
   [ $status -eq 137 ] || broken "exit code $status"
   # Where all is in place and only the staging folder is left, the same command is a run of its own.
-  if [ $((n % 2)) -eq 0 ] || ls -A "$dir/out" | grep -q 'done\.weir$'; then
+  if [ $((n % 2)) -eq 0 ] || ls -A "$dir/out" "$dir"/out/.*.weir 2>/dev/null | grep -qE '\.done\.weir$|^sealed\.json$'; then
     run --resume || broken "--resume failed"
   else
     run || broken "the same command, given again, failed"

@@ -241,6 +241,7 @@ int commit_outputs(const struct commit *x, struct staging *st, struct commit_unc
       rc = kept_report_put(st, STAGING_PROVENANCE,
                            made ? span_of(made->text, made->n) : span_of(NULL, 0), err);
     if (rc == 0) rc = kept_report_put_page(st, &x->page, err);
+    sources_let_go(x->sources); // the seal may replace them
     if (rc == 0) rc = seal_run(st, x->plan, &options, &report, err);
   }
   *unchanged = (struct commit_unchanged){0};

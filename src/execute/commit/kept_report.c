@@ -6,8 +6,7 @@
 //   {"sha256":"9f86d08…"}
 //
 // A later run may publish the report days after the run that stored it, and has no other record of that run: it uses the
-// report only if the digest matches. The digest is in the same file, since seal.json is deleted first when the folder of a
-// finished seal is removed, and the report is needed then too.
+// report only if the digest matches.
 #include "execute/commit/kept_report.h"
 
 #include "base/arena.h"

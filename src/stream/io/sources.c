@@ -209,6 +209,14 @@ void sources_release_fd(struct sources *s, uint32_t file) {
   pthread_mutex_unlock(&s->lock);
 }
 
+void sources_let_go(struct sources *s) {
+  if (!s) return;
+  pthread_mutex_lock(&s->lock);
+  while (close_oldest(s))
+    ;
+  pthread_mutex_unlock(&s->lock);
+}
+
 // ---- the table ----------------------------------------------------------------------------------
 
 static uint32_t find_slot(const struct sources *s, struct span location) {

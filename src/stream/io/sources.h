@@ -33,6 +33,9 @@ struct sources;
 int sources_open(struct sources **out, const char *onnx_path, const struct sources_options *options,
                  struct err *err);
 void sources_close(struct sources *s);
+// Closes what nobody reads at this moment; a later read opens it again, and refuses another file. For who is about to replace or remove
+// the files: some systems refuse that while they are open.
+void sources_let_go(struct sources *s);
 
 // The file id for an external_data location (the same id for the same location). Refused with the
 // location and the reason: empty, absolute, drive letters and backslashes that other systems would

@@ -68,6 +68,7 @@ int companion_end(struct companion *l, struct err *err) {
   digest_end(l->file, l->sha256);
   if (file_is_open(l->fd) && file_sync(l->fd))
     return err_errno(err, errno, ERR_IO, "cannot sync '%s'", quote_str(l->name).s);
+  file_close(&l->fd); // it is moved next
   return 0;
 }
 

@@ -7,7 +7,7 @@
 //   write the manifest, fsync                      .onnx ─rename─▶ place, fsync folder   ◀ commit
 //   mode and owner of what is replaced             companions ─rename─▶ place, fsync folder
 //   write seal.json, fsync, fsync folder   ──────▶ unlink what only the old model named
-//                                                  rename the staging folder to .done, remove it
+//                                                  seal.json ─rename─▶ sealed.json, remove the folder
 //
 // A data file replaces nothing but one of the model that is replaced (seal_may_replace); any other name
 // was free when the plan was made, and RENAME_NOREPLACE holds the plan to it. So until the commit point
@@ -117,8 +117,7 @@ static int retire(struct staging *st, struct seal_report *report) {
 
 int seal_finish(struct staging *st, struct seal_report *report, struct err *err) {
   memset(report, 0, sizeof *report);
-  bool done = false;
-  if (staging_name_is(st->name, NULL, &done) && done) return staging_retire(st, err);
+  if (staging_seal_in(st->dest, st->name) == STAGING_SEAL_FINISHED) return staging_retire(st, err);
   struct seal_intent s;
   if (seal_intent_read(&s, st->folder, st->name, err)) return -1;
   const int bad = finish(st, &s, report, err);
@@ -233,6 +232,7 @@ static int prepare(struct seal_intent *s, struct staging *st, const struct plan 
     return err_because(err, REASON_EXISTS);
   }
   if (add_outputs(s, st, p, err) || add_companions(s, st, onnx, o, err)) return -1;
+  staging_close_files(st);
   if (passage_write(s, st, err)) return -1;
   if (there && at.kind == ENTRY_FILE && give_mode(s, st, &at, err)) return -1;
   if (o->replace && seal_old_find(s, st, p, err)) return -1;

@@ -16,6 +16,7 @@
 #include "stream/seal/seal_intent.h"
 
 #include "json/json.h"
+#include "stream/staging/staging.h"
 #include "stream/sys/fs.h"
 
 enum { SEAL_FORMAT = 1, SEAL_MAX_BYTES = 256 << 20 };
@@ -71,7 +72,7 @@ int seal_intent_write(const struct seal_intent *s, struct folder folder, struct 
   json_put_hex(&j, "check", check, DIGEST_BYTES);
   json_end_object(&j);
   json_newline(&j);
-  int bad = fs_put_file(folder, "seal.json", span_of(j.text, j.n), err);
+  int bad = fs_put_file(folder, STAGING_INTENT, span_of(j.text, j.n), err);
   if (!bad) bad = fs_sync_folder(folder, "staging folder", err);
   json_done(&j);
   return bad;
@@ -185,15 +186,16 @@ int seal_intent_read(struct seal_intent *s, struct folder folder, const char *sh
                      struct err *err) {
   memset(s, 0, sizeof *s);
   struct span text;
-  if (fs_read_own(folder, "seal.json", SEAL_MAX_BYTES, shown, &text, err)) {
-    if (err->kind != ERR_NONE) return -1;
+  int bad = fs_read_own(folder, STAGING_INTENT, SEAL_MAX_BYTES, shown, &text, err);
+  if (bad && err->kind == ERR_NONE)
+    bad = fs_read_own(folder, STAGING_FINISHED, SEAL_MAX_BYTES, shown, &text, err);
+  if (bad && err->kind == ERR_NONE)
     return err_set(err, ERR_INPUT, "'%s' has no seal.json", quote_str(shown).s);
-  }
+  if (bad) return -1;
   struct err malformed = {0};
   const bool whole = is_whole(text);
   struct json_value *doc = json_parse(text, "seal.json", &malformed);
   fs_free(text);
-  int bad = 0;
   if (!whole || !doc || !read_intent(s, doc)) {
     err_set(err, ERR_INPUT, "'seal.json' in '%s' changed since the interrupted run",
             quote_str(shown).s);

@@ -46,7 +46,7 @@ struct seal_intent {
 
 // Writes seal.json into the folder, durably, and syncs the folder.
 int seal_intent_write(const struct seal_intent *s, struct folder folder, struct err *err);
-// Reads it back. ERR_INPUT if it is not what was written; `shown` names the folder in messages.
+// Reads it back, also once it is sealed.json. ERR_INPUT if it is not what was written; `shown` names the folder in messages.
 int seal_intent_read(struct seal_intent *s, struct folder folder, const char *shown,
                      struct err *err);
 void seal_intent_free(struct seal_intent *s);

@@ -129,9 +129,9 @@ void seal_left_each(const char *dir, const char *staging,
   snprintf(st.dest_path, sizeof st.dest_path, "%s", dir);
   st.folder = !folder_is_open(st.dest) ? NO_FOLDER : folder_open(st.dest, staging, FILE_NO_LINK);
   if (folder_is_open(st.folder)) {
-    l.sealed = staging_has(st.folder, "seal.json");
+    l.sealed = staging_has(st.folder, STAGING_INTENT);
     (void)look_at_all(&l);
-    (void)look_at_old(&l);
+    if (l.sealed) (void)look_at_old(&l);
     folder_close(&st.folder);
   }
   folder_close(&st.dest);

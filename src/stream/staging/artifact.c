@@ -130,8 +130,8 @@ struct search {
 // One staging folder of OUT: 1 found, -1 failed.
 static int search_entry(void *ctx, const char *name) {
   const struct search *s = ctx;
-  bool done;
-  if (strlen(name) >= STAGING_NAME_MAX || !staging_name_is(name, s->q->onnx_name, &done) || done)
+  if (!staging_name_is(name, s->q->onnx_name) ||
+      staging_seal_in(s->dest, name) == STAGING_SEAL_FINISHED)
     return 0;
   struct folder folder = folder_open(s->dest, name, FILE_NO_LINK);
   if (!folder_is_open(folder)) return 0;
@@ -161,7 +161,7 @@ static int set_up(struct artifact *a, const struct artifact_request *q, struct e
                                           .resume_command = q->resume_command,
                                           .version = q->version};
   uint8_t unused[DIGEST_BYTES];
-  if (staging_empty(a->at.folder, a->at.name, true, err)) return -1;
+  if (staging_empty(a->at.folder, a->at.name, err)) return -1;
   return staging_header_write(a->at.folder, a->id, q->sources, &options, unused, err);
 }
 

@@ -239,9 +239,8 @@ static void say_discarded(const struct opening *o, enum useless why) {
 // A folder of another run of this output that nobody works in (this run's stages have theirs).
 static int note_other(void *ctx, const char *name) {
   const struct opening *o = ctx;
-  bool done;
-  if (strlen(name) >= STAGING_NAME_MAX || !staging_name_is(name, o->options->onnx_name, &done) ||
-      done || strcmp(name, o->st->name) == 0)
+  if (!staging_name_is(name, o->options->onnx_name) || strcmp(name, o->st->name) == 0 ||
+      staging_seal_in(o->st->dest, name) == STAGING_SEAL_FINISHED)
     return 0;
   struct folder folder = folder_open(o->st->dest, name, FILE_NO_LINK);
   const bool dead = folder_is_open(folder) && !staging_is_locked(folder);
@@ -261,7 +260,9 @@ static int start_afresh(const struct opening *o, bool made, enum useless why) {
   struct staging *st = o->st;
   if (!made) {
     say_discarded(o, why);
-    if (staging_empty(st->folder, st->name, true, o->err)) return -1;
+    if (staging_empty(st->folder, st->name, o->err) ||
+        staging_remove_file(st->folder, STAGING_FINISHED, st->name, o->err))
+      return -1;
   } else if (o->options->resume && !o->options->took_over) {
     say_nothing_there(o);
   }
@@ -325,7 +326,8 @@ static int settle(const struct opening *o, bool made, enum staging_resume *how) 
   const bool of_plan = staging_header_is_of(&h, o->p->id);
   const bool same =
       of_plan && staging_header_same_sources(&h, o->s, STAGING_HEADER_UNITS, &changed) == 0;
-  const bool sealed = !options->fresh && staging_has(o->st->folder, "seal.json");
+  const enum staging_seal seal = staging_seal_in(o->st->dest, o->st->name);
+  const bool sealed = !options->fresh && seal == STAGING_SEAL_UNFINISHED;
   int bad = 0;
   if (refuse_version(o->st, &h, options->version, o->err)) {
     bad = -1;
@@ -333,10 +335,10 @@ static int settle(const struct opening *o, bool made, enum staging_resume *how) 
     *how = STAGING_SEALED;
     say(o, "'%s' is complete; its files only need to be moved into place",
         quote_str(o->st->name).s);
-  } else if (same) {
+  } else if (same && seal != STAGING_SEAL_FINISHED) {
     *how = STAGING_RESUMED;
     bad = go_on_with(o, &h);
-  } else if (of_plan && options->resume) {
+  } else if (of_plan && options->resume && seal != STAGING_SEAL_FINISHED) {
     *o->err = changed;
     bad = -1;
   } else {
@@ -483,7 +485,8 @@ int staging_foresee(const struct plan *p, const struct staging_options *options,
   const struct opening o = {.st = &st, .p = p, .options = options, .dry = true, .err = err};
   staging_reset(&st, NULL, options->dest_folder);
   bool bad = may_begin(&o, space) || staging_enter(&st, STAGING_LOOK, &made, err);
-  if (!bad && folder_is_open(st.folder) && !options->fresh)
+  if (!bad && folder_is_open(st.folder) && !options->fresh &&
+      staging_seal_in(st.dest, st.name) != STAGING_SEAL_FINISHED)
     bad = staging_check_version(&st, options->version, err) || staging_check_entries(&st, err);
   staging_close(&st);
   return bad ? -1 : 0;
@@ -579,11 +582,15 @@ uint64_t staging_done_bytes(const struct staging *st, const struct plan *p) {
 
 // ---- the end of it ----
 
-void staging_close(struct staging *st) {
+void staging_close_files(struct staging *st) {
   for (uint32_t i = 0; i < st->n_outputs; i++)
     file_close(&st->outputs[i]);
   for (uint32_t i = 0; i < STAGING_WRITERS_MAX; i++)
     file_close(&st->records[i]);
+}
+
+void staging_close(struct staging *st) {
+  staging_close_files(st);
   file_close(&st->lock);
   folder_close(&st->unnamed_in);
   folder_close(&st->folder);
@@ -597,9 +604,40 @@ void staging_close(struct staging *st) {
   st->done = NULL;
 }
 
-static int remove_folder(struct staging *st, struct err *err) {
-  int bad = staging_empty(st->folder, st->name, false, err);
-  if (!bad && folder_remove(st->dest, st->name) && errno != ENOENT)
+// The lock is closed before it is removed, and somebody else may have it then. So it gets another name while it is held: who opens `lock`
+// from then on makes a new one, and with that the folder stays; and who had opened this one finds that it has lost its name.
+static int remove_lock(struct staging *st, struct err *err) {
+  const bool renamed =
+      file_is_open(st->lock) && entry_rename(st->folder, "lock", st->folder, "lock.tmp") == 0;
+  file_close(&st->lock);
+  return staging_remove_file(st->folder, renamed ? "lock.tmp" : "lock", st->name, err);
+}
+
+// Of a finished folder, in which nothing is open any more and nothing is left but what says so: the name says it then.
+static int remove_mark(struct staging *st, struct err *err) {
+  char path[STAGING_NAME_MAX + 16], done[STAGING_NAME_MAX];
+  if (!str_ends(st->name, ".done.weir")) {
+    const int stem = (int)(strlen(st->name) - strlen(".weir"));
+    snprintf(done, sizeof done, "%.*s.done.weir", stem, st->name);
+    // A leftover that has this name is as finished.
+    if (entry_rename(st->dest, st->name, st->dest, done) == 0)
+      snprintf(st->name, sizeof st->name, "%s", done);
+  }
+  snprintf(path, sizeof path, "%s/" STAGING_FINISHED, st->name);
+  return staging_remove_file(st->dest, path, st->dest_path, err);
+}
+
+static int remove_folder(struct staging *st, bool finished, struct err *err) {
+  char lock[STAGING_NAME_MAX + 16];
+  staging_close_files(st);
+  int bad = staging_empty(st->folder, st->name, err);
+  if (!bad) bad = remove_lock(st, err);
+  folder_close(&st->folder);
+  if (!bad && finished) bad = remove_mark(st, err);
+  snprintf(lock, sizeof lock, "%s/lock", st->name);
+  // With a lock in it, another process has begun to use it: it is that one's now.
+  if (!bad && folder_remove(st->dest, st->name) && errno != ENOENT &&
+      !((errno == ENOTEMPTY || errno == EEXIST) && staging_has(st->dest, lock)))
     bad = err_errno(err, errno, ERR_IO, "cannot remove the staging folder '%s' in '%s'",
                     quote_str(st->name).s, quote_str(st->dest_path).s);
   staging_close(st);
@@ -607,23 +645,16 @@ static int remove_folder(struct staging *st, struct err *err) {
 }
 
 int staging_remove(struct staging *st, struct err *err) {
-  if (folder_is_open(st->folder) && !staging_has(st->folder, "seal.json"))
-    return remove_folder(st, err);
+  if (folder_is_open(st->folder) && !staging_has(st->folder, STAGING_INTENT))
+    return remove_folder(st, false, err);
   staging_close(st);
   return 0;
 }
 
 int staging_retire(struct staging *st, struct err *err) {
-  bool done = false;
-  if (!staging_name_is(st->name, NULL, &done) || !done) {
-    char finished[STAGING_NAME_MAX];
-    const int stem = (int)(strlen(st->name) - strlen(".weir"));
-    snprintf(finished, sizeof finished, "%.*s.done.weir", stem, st->name);
-    // A leftover of the same name is as finished as we are: then the name is simply not marked.
-    if (entry_rename(st->dest, st->name, st->dest, finished) == 0)
-      snprintf(st->name, sizeof st->name, "%s", finished);
-  }
-  return remove_folder(st, err);
+  // Where it cannot be marked, it is removed all the same.
+  (void)entry_rename(st->folder, STAGING_INTENT, st->folder, STAGING_FINISHED);
+  return remove_folder(st, true, err);
 }
 
 bool staging_put_away(const char *dest_folder, const char *name) {

@@ -8,13 +8,16 @@
 //   lock                 writers hold a shared flock, seal and clean an exclusive one; says who
 //   records.<n>          unit records, one file a writer, one line a unit, appended after fdatasync
 //   seal.json            written first by the seal: the renames to be made (an unfinished seal)
+//   sealed.json          the same once all of them are made: the folder is finished, and only to be removed
 //   report.json          what the run's report says, and its digest, for who completes a seal (by the caller)
 //   report.html          the same as a page
 //   <outputs>            preallocated
 //
 // Every record carries the SHA-256 of header.json, so records made over other sources never count.
-// Once a seal is through, the folder is renamed to `.<OUT>.<plan_id[0:16]>.done.weir` and removed:
-// so what a kill leaves of it can be told from a run that has just begun.
+// sealed.json goes last, from a folder that is called `.<OUT>.<plan_id[0:16]>.done.weir` by then: so what a kill leaves of a finished folder can
+// be told from a run that has just begun. Files are closed before they are moved or removed, and so is all that is in a folder which gets
+// another name: Windows refuses to move what is open, and a file that was removed while it was open keeps its name there (on NFS it gets
+// another one) until it is closed.
 #ifndef WEIR_STAGING_H
 #define WEIR_STAGING_H
 
@@ -31,6 +34,8 @@ enum { STAGING_FILE_MAX = 250 }; // bytes of a file's name: the folder takes 255
 // Is `name` one that a file of the staging folder itself bears or may come to bear?
 bool staging_name_reserved(const char *name);
 
+#define STAGING_INTENT "seal.json"
+#define STAGING_FINISHED "sealed.json"
 #define STAGING_REPORT "report.json"
 #define STAGING_PAGE "report.html"
 #define STAGING_PROVENANCE "provenance.json"
@@ -154,7 +159,9 @@ struct file staging_output_fd(const struct staging *st, uint32_t output);
 uint64_t staging_disk_bytes(const struct staging *st); // what the folder occupies
 uint32_t staging_done_count(const struct staging *st);
 uint64_t staging_done_bytes(const struct staging *st, const struct plan *p); // of those units
-void staging_close(struct staging *st);                                      // keeps the folder
+// Closes outputs and records, for who moves or removes them: nothing is written to the folder any more.
+void staging_close_files(struct staging *st);
+void staging_close(struct staging *st); // keeps the folder
 // Removes the folder and closes the staging, also when it fails. A half-sealed folder is kept: it
 // alone knows what is left to do.
 int staging_remove(struct staging *st, struct err *err);
@@ -185,7 +192,7 @@ struct staging_job {
 bool staging_is_of_job(const struct staging *st, const struct staging_job *job);
 // For the seal: the exclusive lock, after making sure that the folder is still ours.
 int staging_lock_exclusive(struct staging *st, struct err *err);
-// For the seal: marks the folder as finished (see above), removes it and closes the staging, also where it cannot be removed.
+// For the seal: marks the folder as finished (sealed.json), removes it and closes the staging, also where it cannot be removed.
 int staging_retire(struct staging *st, struct err *err);
 // Removes what a kill left of a seal that was through. False: it is still there, for `weir clean`.
 bool staging_put_away(const char *dest_folder, const char *name);

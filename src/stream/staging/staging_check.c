@@ -44,7 +44,8 @@ struct looking {
 // replaces. Nothing is written to it any more, and its digests are compared (seal_check.c).
 static bool is_being_placed(const struct looking *l, const char *name,
                             const struct entry_facts *at) {
-  return l->sealed && at->names <= 2 && strcmp(name, "lock") != 0 && strcmp(name, "seal.json") != 0;
+  return l->sealed && at->names <= 2 && strcmp(name, "lock") != 0 &&
+         strcmp(name, STAGING_INTENT) != 0;
 }
 
 static int look_at_entry(void *ctx, const char *name);
@@ -81,7 +82,7 @@ static int look_at_entry(void *ctx, const char *name) {
 int staging_check_entries(const struct staging *st, struct err *err) {
   if (staging_check_owner(st, err)) return -1;
   struct looking l = {.st = st, .folder = st->folder, .inside = "", .err = err};
-  l.sealed = staging_has(st->folder, "seal.json");
+  l.sealed = staging_has(st->folder, STAGING_INTENT);
   return fs_list(st->folder, look_at_entry, &l, st->name, err) ? -1 : 0;
 }
 

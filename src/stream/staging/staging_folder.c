@@ -1,16 +1,17 @@
 // The staging folder as a folder: its name, its lock, entering it, emptying it.
 //
-//   .x.onnx.0123456789abcdef.weir         a run, or what is left of one
-//   .x.onnx.0123456789abcdef.done.weir    its seal is through: nothing in it is needed any more
+//   .x.onnx.0123456789abcdef.weir   a run, or what is left of one
 //
 // Whoever works in the folder holds a flock on its `lock`; the lock dies with the process, so a
 // folder whose lock can be had is dead. Between finding the folder and taking the lock another
 // process may have removed it, so after taking the lock the name is looked up once more: it must
-// still be our folder.
+// still be our lock in our folder.
 //
-// Emptying goes by the same rule as sealing: seal.json, which makes the folder's content matter,
-// goes first, the lock last. On file systems without flock (some FUSE and Lustre mounts) the lock
-// is taken as had.
+// When the folder is emptied, what says that its content matters goes first: seal.json, header.json. In a finished folder header.json stays
+// almost to the end, so that the same command, given again after a kill, can still say what it did; then sealed.json goes, which says that the
+// folder is finished, as the folder's name does by then (.x.onnx.0123456789abcdef.done.weir).
+//
+// On file systems without flock (some FUSE and Lustre mounts) the lock is taken as had.
 #include "stream/sys/fs.h"
 
 #include "stream/staging/inside/records.h"
@@ -19,7 +20,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-enum { ID_HEX = 16, OUT_MAX = 200, ENTER_TRIES = 16 };
+enum { ID_HEX = 16, OUT_MAX = 200, ENTER_TRIES = 16, EMPTY_PASSES = 100 };
 
 void staging_name(char name[STAGING_NAME_MAX], const char *onnx_name,
                   const uint8_t plan_id[DIGEST_BYTES]) {
@@ -34,10 +35,10 @@ static bool ends_with(const char *s, size_t n, const char *tail, size_t *rest) {
   return true;
 }
 
-bool staging_name_is(const char *name, const char *onnx_name, bool *done) {
+bool staging_name_is(const char *name, const char *onnx_name) {
   size_t n = strlen(name);
-  if (name[0] != '.' || !ends_with(name, n, ".weir", &n)) return false;
-  *done = ends_with(name, n, ".done", &n);
+  if (n >= STAGING_NAME_MAX || name[0] != '.' || !ends_with(name, n, ".weir", &n)) return false;
+  (void)ends_with(name, n, ".done", &n);
   if (n < ID_HEX + 3 || name[n - ID_HEX - 1] != '.' ||
       strspn(name + n - ID_HEX, "0123456789abcdef") < ID_HEX)
     return false;
@@ -46,11 +47,21 @@ bool staging_name_is(const char *name, const char *onnx_name, bool *done) {
   return n - ID_HEX - 2 == out && memcmp(name + 1, onnx_name, out) == 0;
 }
 
+enum staging_seal staging_seal_in(struct folder dest, const char *name) {
+  char path[STAGING_NAME_MAX + 16];
+  size_t rest;
+  if (ends_with(name, strlen(name), ".done.weir", &rest)) return STAGING_SEAL_FINISHED;
+  snprintf(path, sizeof path, "%s/" STAGING_INTENT, name);
+  if (staging_has(dest, path)) return STAGING_SEAL_UNFINISHED;
+  snprintf(path, sizeof path, "%s/" STAGING_FINISHED, name);
+  return staging_has(dest, path) ? STAGING_SEAL_FINISHED : STAGING_SEAL_NONE;
+}
+
 bool staging_name_reserved(const char *name) {
   static const char *const own[] = {
-      "plan.json",        "plan.bin",    "header.json", STAGING_REPORT, STAGING_PAGE,
-      STAGING_PROVENANCE, "lock",        "seal.json",   "artifacts",    "passage.onnx",
-      "passage.copy",     "orders.json", "small.jsonl"};
+      "plan.json",        "plan.bin",     "header.json",  STAGING_REPORT,   STAGING_PAGE,
+      STAGING_PROVENANCE, "lock",         STAGING_INTENT, STAGING_FINISHED, "artifacts",
+      "passage.onnx",     "passage.copy", "orders.json",  "small.jsonl"};
   for (size_t i = 0; i < sizeof own / sizeof *own; i++)
     if (strcmp(name, own[i]) == 0) return true;
   size_t rest;
@@ -91,8 +102,12 @@ static int cannot_make(const struct staging *st, int errnum, struct err *err) {
 
 bool staging_still_there(const struct staging *st) {
   struct entry_facts named, held;
-  if (entry_look(st->dest, st->name, FILE_NO_LINK, &named)) return errno != ENOENT;
-  if (folder_look(st->folder, &held)) return true; // what fails then says why
+  char path[STAGING_NAME_MAX + 8];
+  const bool locked = file_is_open(st->lock);
+  snprintf(path, sizeof path, locked ? "%s/lock" : "%s", st->name);
+  if (entry_look(st->dest, path, FILE_NO_LINK, &named)) return errno != ENOENT;
+  if (locked ? file_look(st->lock, &held) : folder_look(st->folder, &held))
+    return true; // what fails then says why
   return entry_is_same(&named, &held);
 }
 
@@ -116,7 +131,8 @@ static int open_lock(struct staging *st, enum staging_entry how, struct err *err
   struct err why = {0};
   for (int tries = 0; tries < ENTER_TRIES; tries++) {
     st->lock = fs_open_own(st->folder, "lock", FILE_READ, st->name, &why);
-    // An emptied folder has none, and gets one.
+    // An emptied folder has none, and gets one; one that is finished and emptied does not need it any more.
+    if (!file_is_open(st->lock) && staging_has(st->folder, STAGING_FINISHED)) return 0;
     if (file_is_open(st->lock) || why.kind != ERR_NONE || how == STAGING_LOOK) break;
     st->lock = file_open_to_write(st->folder, "lock", FILE_NO_LINK | FILE_NEW | FILE_READ, 0666);
     if (file_is_open(st->lock) || errno != EEXIST) break;
@@ -144,7 +160,8 @@ static int try_enter(struct staging *st, enum staging_entry how, struct err *err
     return err_errno(err, errno, ERR_IO, "cannot open the staging folder '%s' in '%s'",
                      quote_str(st->name).s, quote_str(st->dest_path).s);
   if (open_lock(st, how, err)) return -1;
-  if (!file_is_open(st->lock)) return look || staging_still_there(st);
+  if (!file_is_open(st->lock))
+    return look || (how != STAGING_MAKE && staging_still_there(st)); // else it is just going away
   if (file_lock(st->lock, LOCK_ALONE | LOCK_NO_WAIT)) {
     const bool no_locks_here = errno == ENOSYS || errno == EOPNOTSUPP || errno == ENOLCK;
     if (errno == EWOULDBLOCK) return busy(st, err);
@@ -169,7 +186,7 @@ int staging_enter(struct staging *st, enum staging_entry how, bool *made, struct
   err_set(err, ERR_RETRY, "'%s' in '%s' keeps being created and removed by other processes",
           quote_str(st->name).s, quote_str(st->dest_path).s);
   return err_hint(err, "if there are no such processes, the file system changes the inode numbers "
-                       "of folders: write to another file system");
+                       "of files: write to another file system");
 }
 
 bool staging_is_locked(struct folder folder) {
@@ -187,13 +204,15 @@ bool staging_is_locked(struct folder folder) {
 struct emptying {
   struct folder folder;
   const char *what;
+  bool finished;   // it has a sealed.json
   bool inner;      // in artifacts
-  unsigned left;   // entries seen that could not be removed yet
+  unsigned left;   // entries seen that a listing may show again
+  char last[256];  // of these
   char other[256]; // a folder that is not ours
   struct err *err;
 };
 
-static int remove_one(struct folder folder, const char *name, const char *what, struct err *err) {
+int staging_remove_file(struct folder folder, const char *name, const char *what, struct err *err) {
   if (file_remove(folder, name) == 0 || errno == ENOENT) return 0;
   return err_errno(err, errno, ERR_IO, "cannot remove '%s' in '%s'", quote_str(name).s,
                    quote_str(what).s);
@@ -213,14 +232,26 @@ static int empty_artifacts(struct emptying *e, const char *name) {
   return bad ? -1 : 0;
 }
 
+// What says what the folder's content is worth, and what is known of the run.
+static const char *const telling[] = {STAGING_INTENT, "header.json", STAGING_REPORT, STAGING_PAGE,
+                                      STAGING_PROVENANCE};
+
+static bool stays_longer(const struct emptying *e, const char *name) {
+  bool longer = strcmp(name, "lock") == 0 || strcmp(name, STAGING_FINISHED) == 0;
+  for (size_t i = 0; e->finished && i < sizeof telling / sizeof *telling; i++)
+    longer = longer || strcmp(name, telling[i]) == 0;
+  return longer;
+}
+
 static int empty_entry(void *ctx, const char *name) {
   struct emptying *e = ctx;
   struct entry_facts at;
   const bool there = entry_look(e->folder, name, FILE_NO_LINK, &at) == 0;
   if (!there || at.kind != ENTRY_FOLDER) {
-    if (strcmp(name, "lock") == 0 && !e->inner) return 0;
+    if (!e->inner && stays_longer(e, name)) return 0;
     e->left++; // listing while removing may pass entries over: look again until none is seen
-    return remove_one(e->folder, name, e->what, e->err);
+    snprintf(e->last, sizeof e->last, "%s", name);
+    return staging_remove_file(e->folder, name, e->what, e->err);
   }
   if (!e->inner && strcmp(name, "artifacts") == 0 && empty_artifacts(e, name)) return -1;
   if (folder_remove(e->folder, name) == 0) {
@@ -234,17 +265,33 @@ static int empty_entry(void *ctx, const char *name) {
   return 0;
 }
 
-int staging_empty(struct folder folder, const char *what, bool keep_lock, struct err *err) {
-  struct emptying e = {.folder = folder, .what = what, .err = err};
-  if (staging_has(folder, "seal.json") && remove_one(folder, "seal.json", what, err)) return -1;
-  do {
+// A file that is open keeps its name on some systems after it was removed, and NFS gives it another one.
+static int stays(const struct emptying *e) {
+  err_set(e->err, ERR_RETRY, "'%s' in '%s' was removed, but its name stays: a process has it open",
+          quote_str(e->last).s, quote_str(e->what).s);
+  return err_hint(e->err, "end that process; 'weir clean' then removes what is left");
+}
+
+static int remove_telling(struct folder folder, const char *what, struct err *err) {
+  for (size_t i = 0; i < sizeof telling / sizeof *telling; i++) {
+    struct entry_facts at;
+    if (entry_look(folder, telling[i], FILE_NO_LINK, &at) == 0 && at.kind != ENTRY_FOLDER &&
+        staging_remove_file(folder, telling[i], what, err))
+      return -1;
+  }
+  return 0;
+}
+
+int staging_empty(struct folder folder, const char *what, struct err *err) {
+  const bool finished = staging_has(folder, STAGING_FINISHED);
+  struct emptying e = {.folder = folder, .what = what, .finished = finished, .err = err};
+  if (!finished && remove_telling(folder, what, err)) return -1;
+  for (int pass = 0; pass == 0 || e.left > 0; pass++) {
+    if (pass == EMPTY_PASSES) return stays(&e);
     e.left = 0;
     if (fs_list(folder, empty_entry, &e, what, err)) return -1;
-  } while (e.left > 0);
-  const bool lock_is_other = strcmp(e.other, "lock") == 0; // a folder
-  if (!keep_lock && !lock_is_other && staging_has(folder, "lock") &&
-      remove_one(folder, "lock", what, err))
-    return -1;
+  }
+  if (finished && remove_telling(folder, what, err)) return -1;
   if (!e.other[0]) return 0;
   err_set(err, ERR_PERMISSION,
           "'%s' in '%s' is a folder that weir did not create: it was not removed",

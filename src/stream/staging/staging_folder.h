@@ -8,8 +8,10 @@
 // The folder's name for (OUT, plan id). OUT is cut where it would pass the system's 255 bytes.
 void staging_name(char name[STAGING_NAME_MAX], const char *onnx_name,
                   const uint8_t plan_id[DIGEST_BYTES]);
-// Is `name` a staging folder's name, of OUT `onnx_name` (NULL: any)? *done: a finished one's.
-bool staging_name_is(const char *name, const char *onnx_name, bool *done);
+// Is `name` a staging folder's name, of OUT `onnx_name` (NULL: any)?
+bool staging_name_is(const char *name, const char *onnx_name);
+// How far the seal of the staging folder `name` in `dest` is.
+enum staging_seal staging_seal_in(struct folder dest, const char *name);
 
 // An empty staging: nothing open. p: for its units and outputs; NULL: none.
 void staging_reset(struct staging *st, const struct plan *p, const char *dest_folder);
@@ -29,15 +31,17 @@ int staging_enter(struct staging *st, enum staging_entry how, bool *made, struct
 int staging_check_owner(const struct staging *st, struct err *err);
 // Does somebody work in it? Looks at the lock without taking part in it for longer than the look.
 bool staging_is_locked(struct folder folder);
-// Is the folder still the one that bears its name?
+// Are the folder, and the lock that is held in it, still those that bear their names?
 bool staging_still_there(const struct staging *st);
 // Opens the folder that OUT has for this id as staging_enter does, FOUND or MAKE, and looks at nothing
 // in it. On failure nothing stays open.
 int staging_open_bare(struct staging *st, const char *dest_folder, const char *onnx_name,
                       const uint8_t id[DIGEST_BYTES], enum staging_entry how, bool *made,
                       struct err *err);
-// Empties the folder, seal.json first, the lock last (with keep_lock: stays).
-int staging_empty(struct folder folder, const char *what, bool keep_lock, struct err *err);
+// Empties the folder but for the lock and sealed.json. What this process has open in it is to be closed before. ERR_RETRY where names stay that were removed, since another process has the files open.
+int staging_empty(struct folder folder, const char *what, struct err *err);
+// Removes a file that may be gone already. `what` names the folder in messages.
+int staging_remove_file(struct folder folder, const char *name, const char *what, struct err *err);
 // Bytes on disk of a folder's files.
 uint64_t staging_folder_bytes(struct folder folder);
 bool staging_has(struct folder folder, const char *name);

@@ -58,9 +58,8 @@ static const char *named_folder(const char *path, struct arena *a) {
 bool staging_joined_name(const char *path, struct arena *a, const char **dest, const char **onnx,
                          const char **id) {
   const char *own = named_folder(path, a), *name = path_base(own);
-  bool done;
-  if (strlen(name) >= STAGING_NAME_MAX || !staging_name_is(name, NULL, &done)) return false;
-  const size_t tail = strlen(done ? ".0123456789abcdef.done.weir" : ".0123456789abcdef.weir");
+  const size_t tail = strlen(".0123456789abcdef.weir");
+  if (!staging_name_is(name, NULL)) return false;
   *dest = name == own ? "." : arena_folder(a, own);
   *onnx = arena_string(a, span_of(name + 1, strlen(name) - 1 - tail));
   *id = arena_string(a, span_of(name + strlen(name) - tail + 1, 16));
@@ -228,8 +227,7 @@ static void settle(struct staging_joined *j, struct staging *bare) {
 static int enter(struct staging *st, const char *path, enum staging_as as, struct arena *a,
                  struct err *err) {
   const char *own = named_folder(path, a), *name = path_base(own);
-  bool done;
-  if (strlen(name) >= STAGING_NAME_MAX || !staging_name_is(name, NULL, &done)) {
+  if (!staging_name_is(name, NULL)) {
     err_fill(err, ERR_INPUT, "'%s' is not the folder of a plan", quote_path(path).s);
     return err_hint(err, "'weir plan' prints its name: .OUT.onnx.<16 digits>.weir");
   }
@@ -244,7 +242,9 @@ static int enter(struct staging *st, const char *path, enum staging_as as, struc
                    "'%s' is not a folder, or is a link: weir did not create it", quote_path(own).s);
   if (!folder_is_open(st->folder))
     return err_errno(err, errno, ERR_IO, "cannot open the folder '%s'", quote_path(own).s);
-  return staging_check_owner(st, err) || take_lock(st, as, err) ? -1 : 0;
+  if (staging_check_owner(st, err) || take_lock(st, as, err)) return -1;
+  if (!staging_has(st->folder, STAGING_FINISHED)) return 0;
+  return err_set(err, ERR_INPUT, "the output of '%s' is in place", quote_path(own).s);
 }
 
 int staging_join(struct staging_joined *j, const char *path, const char *version,
@@ -256,7 +256,7 @@ int staging_join(struct staging_joined *j, const char *path, const char *version
   int bad = enter(&bare, path, as, &j->arena, err);
   if (!bad) bad = read_all(j, &bare, version, err);
   if (!bad) {
-    j->sealed = staging_has(bare.folder, "seal.json");
+    j->sealed = staging_has(bare.folder, STAGING_INTENT);
     settle(j, &bare);
     struct staging_header h;
     bad = staging_header_read(j->st.folder, version, &h, err);

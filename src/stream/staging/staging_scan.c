@@ -1,11 +1,10 @@
 // What interrupted runs left in a folder, and which of it may go.
 //
-//   .<OUT>.<16 hex>.weir        a run's staging folder: locked, half-sealed, or dead
-//   .<OUT>.<16 hex>.done.weir   its seal is through: dead
+//   .<OUT>.<16 hex>.weir        a run's staging folder: locked, half-sealed, finished, or dead
 //   <OUT>.onnx.<8 hex>.data     a fresh-named sidecar that no .onnx names: its seal never reached the
 //                               commit point. Of several: …data_1, …data_2, …
 //
-// Only the dead may be removed. A half-sealed folder holds the one list of what is left to do, and
+// Only the finished and the dead may be removed. A half-sealed folder holds the one list of what is left to do, and
 // the sidecars it has put in place already are named by no .onnx yet: they are no orphans. The
 // decision is made again, under the exclusive lock, when something is removed.
 #include "stream/staging/inside/records.h"
@@ -31,14 +30,12 @@ struct finding {
 
 static int find_entry(void *ctx, const char *name) {
   struct finding *f = ctx;
-  bool done;
-  char path[STAGING_NAME_MAX + 16];
-  if (strlen(name) >= STAGING_NAME_MAX || !staging_name_is(name, f->onnx_name, &done)) return 0;
-  snprintf(path, sizeof path, "%s/seal.json", name);
-  if (!done && !staging_has(f->dest, path)) return 0;
+  if (!staging_name_is(name, f->onnx_name)) return 0;
+  const enum staging_seal state = staging_seal_in(f->dest, name);
+  if (state == STAGING_SEAL_NONE) return 0;
   snprintf(f->name, STAGING_NAME_MAX, "%s", name);
-  f->state = done ? STAGING_SEAL_FINISHED : STAGING_SEAL_UNFINISHED;
-  return !done; // an unfinished one is what matters: look no further
+  f->state = state;
+  return state == STAGING_SEAL_UNFINISHED; // which is what matters: look no further
 }
 
 int staging_find_seal(const char *dest_folder, const char *onnx_name, char name[STAGING_NAME_MAX],
@@ -74,10 +71,9 @@ struct claim {
 // Does this entry's seal.json mention the name?
 static int claims(void *ctx, const char *entry) {
   const struct claim *c = ctx;
-  bool done;
   char path[STAGING_NAME_MAX + 16];
-  if (strlen(entry) >= STAGING_NAME_MAX || !staging_name_is(entry, NULL, &done)) return 0;
-  snprintf(path, sizeof path, "%s/seal.json", entry);
+  if (!staging_name_is(entry, NULL)) return 0;
+  snprintf(path, sizeof path, "%s/" STAGING_INTENT, entry);
   struct span text;
   struct err err = {0};
   if (fs_read_file(c->dir, path, SEAL_MAX_BYTES, &text, &err)) return err.kind != ERR_NONE;
@@ -109,7 +105,9 @@ static int is_of_records(void *ctx, const char *name) {
   return records_is_name(name);
 }
 
-static int report_folder(const struct scan *s, const char *name, bool done) {
+static int report_folder(const struct scan *s, const char *name) {
+  const enum staging_seal state = staging_seal_in(s->dir, name);
+  const bool done = state == STAGING_SEAL_FINISHED;
   struct folder folder = folder_open(s->dir, name, FILE_NO_LINK);
   if (!folder_is_open(folder)) return 0;
   struct staging_header h = {0};
@@ -122,7 +120,7 @@ static int report_folder(const struct scan *s, const char *name, bool done) {
       .begun = fs_list(folder, is_of_records, NULL, name, &unlisted) != 0,
       .bytes = staging_folder_bytes(folder),
       .locked = staging_is_locked(folder),
-      .half_sealed = !done && staging_has(folder, "seal.json"),
+      .half_sealed = state == STAGING_SEAL_UNFINISHED,
       .finished = done,
       .resume_command = done ? NULL : staging_header_resume(&h),
   };
@@ -143,9 +141,8 @@ static int report_orphan(const struct scan *s, const char *name) {
 
 static int scan_entry(void *ctx, const char *name) {
   const struct scan *s = ctx;
-  bool done;
   if (strlen(name) >= STAGING_NAME_MAX) return 0;
-  if (staging_name_is(name, NULL, &done)) return report_folder(s, name, done);
+  if (staging_name_is(name, NULL)) return report_folder(s, name);
   return fresh_sidecar_of(name) > 0 ? report_orphan(s, name) : 0;
 }
 
@@ -174,13 +171,12 @@ static int remove_orphan(const char *dir, const char *name, struct err *err) {
 }
 
 int staging_remove_named(const char *dir, const char *name, struct err *err) {
-  bool done;
-  if (strchr(name, '/') || strlen(name) >= STAGING_NAME_MAX || !staging_name_is(name, NULL, &done))
-    return remove_orphan(dir, name, err);
+  if (strchr(name, '/') || !staging_name_is(name, NULL)) return remove_orphan(dir, name, err);
   struct staging st;
   if (staging_open_sealed(&st, dir, name, err)) return -1;
-  if (done) return staging_retire(&st, err);
-  if (!staging_has(st.folder, "seal.json")) return staging_remove(&st, err);
+  const enum staging_seal state = staging_seal_in(st.dest, st.name);
+  if (state == STAGING_SEAL_FINISHED) return staging_retire(&st, err);
+  if (state == STAGING_SEAL_NONE) return staging_remove(&st, err);
   staging_close(&st);
   err_set(err, ERR_RETRY, "'%s' in '%s' contains an output that is only partly in place",
           quote_str(name).s, quote_str(dir).s);

@@ -31,8 +31,8 @@ static int remove_entry(void *ctx, const char *name) {
   struct folder inner = folder_open(*in, name, FILE_NO_LINK);
   if (!folder_is_open(inner)) return 0;
   (void)folder_names(inner, remove_file, &inner, &ended);
-  (void)folder_remove(*in, name);
   folder_close(&inner);
+  (void)folder_remove(*in, name);
   return 0;
 }
 
@@ -51,7 +51,7 @@ static int remove_if_dead(void *ctx, const char *name) {
   if (folder_look(f, &at) == 0 && at.owner == process_owner() &&
       folder_lock(f, LOCK_ALONE | LOCK_NO_WAIT) == 0) {
     (void)folder_names(f, remove_entry, &f, &ended);
-    (void)folder_remove(l->parent, name);
+    (void)folder_remove(l->parent, name); // before it is closed: a young one's maker waits for the lock
   }
   folder_close(&f);
   return 0;
@@ -100,7 +100,7 @@ int scratch_make(struct scratch *s, const char *purpose, struct arena *a, struct
 }
 
 void scratch_end(struct scratch *s) {
-  if (s->path) (void)folder_remove(HERE, s->path);
   folder_close(&s->at);
+  if (s->path) (void)folder_remove(HERE, s->path); // another process may have removed it already, as a dead one
   s->path = NULL;
 }

@@ -187,6 +187,7 @@ static int be_worker(void *ctx) {
   end.peak_memory[0] = machine_peak_memory();
   end.peak_memory[1] = v->runtime ? runtime_peak_memory(v->runtime) : 0;
   if (v->runtime) runtime_close(v->runtime);
+  if (made) folder_close(&v->scratch_at);
   if (made) (void)folder_remove(HERE, v->scratch);
   return file_write_all(c->file, &end, sizeof end) ? 1 : 0;
 }

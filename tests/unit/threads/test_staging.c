@@ -64,23 +64,22 @@ static void test_names(void **state) {
   (void)state;
   char name[STAGING_NAME_MAX], out[260];
   uint8_t id[DIGEST_BYTES];
-  bool done;
   memset(id, 0xa5, sizeof id);
   staging_name(name, "x.onnx", id);
   assert_string_equal(name, ".x.onnx.a5a5a5a5a5a5a5a5.weir");
-  assert_true(staging_name_is(name, "x.onnx", &done) && !done);
-  assert_true(staging_name_is(".x.onnx.a5a5a5a5a5a5a5a5.done.weir", "x.onnx", &done) && done);
-  assert_false(staging_name_is(name, "y.onnx", &done));
-  assert_false(staging_name_is(name, "x.onn", &done));
-  assert_false(staging_name_is(".x.onnx.a5a5a5a5a5a5a5.weir", NULL, &done));
-  assert_false(staging_name_is("x.onnx.a5a5a5a5a5a5a5a5.weir", NULL, &done));
-  assert_false(staging_name_is(".weir", NULL, &done));
-  assert_false(staging_name_is(".a5a5a5a5a5a5a5a5.weir", NULL, &done));
+  assert_true(staging_name_is(name, "x.onnx"));
+  assert_true(staging_name_is(".x.onnx.a5a5a5a5a5a5a5a5.done.weir", "x.onnx"));
+  assert_false(staging_name_is(name, "y.onnx"));
+  assert_false(staging_name_is(name, "x.onn"));
+  assert_false(staging_name_is(".x.onnx.a5a5a5a5a5a5a5.weir", NULL));
+  assert_false(staging_name_is("x.onnx.a5a5a5a5a5a5a5a5.weir", NULL));
+  assert_false(staging_name_is(".weir", NULL));
+  assert_false(staging_name_is(".a5a5a5a5a5a5a5a5.weir", NULL));
   memset(out, 'n', 255);
   out[255] = '\0';
   staging_name(name, out, id);
   assert_true(strlen(name) <= 255 - strlen(".done"));
-  assert_true(staging_name_is(name, out, &done));
+  assert_true(staging_name_is(name, out));
 }
 
 // ---- fresh and resumed ----
@@ -109,6 +108,56 @@ static void test_fresh(void **state) {
   end_it(&o);
   assert_int_equal(rmdir(toy.dest), 0); // nothing is left
   assert_int_equal(mkdir(toy.dest, 0777), 0);
+}
+
+// ---- the end ----
+
+static void test_names_that_stay(void **state) {
+  (void)state;
+  struct opened o;
+  assert_int_equal(open_it(&o, false), 0);
+  fs_fault_install("keep:unlinkat:1:persist");
+  assert_int_equal(staging_remove(&o.st, &o.err), -1);
+  assert_true(fs_fault_calls() < 2000); // it ends
+  fs_fault_remove();
+  assert_int_equal(o.err.kind, ERR_RETRY);
+  assert_non_null(strstr(o.err.msg, "its name stays"));
+  end_it(&o);
+}
+
+// Who had opened the lock before its holder let go of it finds that it is no lock any more.
+static void test_lock_that_is_going_away(void **state) {
+  (void)state;
+  struct opened o;
+  assert_int_equal(open_it(&o, false), 0);
+  assert_true(staging_still_there(&o.st));
+  assert_int_equal(entry_rename(o.st.folder, "lock", o.st.folder, "lock.tmp"), 0);
+  assert_false(staging_still_there(&o.st));
+  end_it(&o);
+}
+
+static int somebody_came(struct folder in, const char *name) {
+  char path[300];
+  snprintf(path, sizeof path, "%s/lock", name);
+  struct file lock = file_calls_of_system.file_open_to_write(in, path, FILE_MAKE, 0666);
+  assert_true(file_is_open(lock));
+  file_close(&lock);
+  return file_calls_of_system.folder_remove(in, name);
+}
+
+static void test_folder_that_is_taken_over(void **state) {
+  (void)state;
+  struct opened o;
+  assert_int_equal(open_it(&o, false), 0);
+  struct file_calls calls = file_calls_of_system;
+  calls.folder_remove = somebody_came;
+  file_calls = &calls;
+  assert_int_equal(staging_remove(&o.st, &o.err), 0); // it is theirs now
+  file_calls = &file_calls_of_system;
+  end_it(&o);
+  assert_int_equal(open_it(&o, false), 0);
+  assert_int_equal(staging_remove(&o.st, &o.err), 0);
+  end_it(&o);
 }
 
 static void test_plan_in_folder_reads_back(void **state) {
@@ -600,6 +649,9 @@ int test_staging(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_names),
       cmocka_unit_test_setup_teardown(test_fresh, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_names_that_stay, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_lock_that_is_going_away, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_folder_that_is_taken_over, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_plan_in_folder_reads_back, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_resume_takes_records_over, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_resume_of_nothing_starts_afresh, set_up, tear_down),
