@@ -9,6 +9,7 @@ fault than its neighbours, and every 293rd allocation refused; with WEIR_TEST_AL
 
 import os
 import random
+import re
 import shutil
 import subprocess
 import time
@@ -77,6 +78,34 @@ class Replace(Story):
 
     def words(self, folder):
         return ["quantize", self.source, self.out, "--block-size", "32", "--force"]
+
+
+class Linked(Story):
+    """The model is a link into a folder of contents, as in a Hugging Face cache, and so is its data."""
+
+    def before(self, folder):
+        blobs, snapshot = folder / "model" / "blobs", folder / "model" / "snapshots" / "0a1b"
+        blobs.mkdir()
+        snapshot.mkdir(parents=True)
+        for number, path in enumerate([path for path in self.source.parent.iterdir() if path.is_file()]):
+            path.rename(blobs / f"{number:064x}")
+            (snapshot / path.name).symlink_to(f"../../blobs/{number:064x}")
+        self.source = snapshot / self.source.name
+
+    def words(self, folder):
+        return ["conv2matmul", self.source, self.out]
+
+
+class Owned(Replace):
+    """What is replaced is another user's, where this one may say so."""
+
+    def before(self, folder):
+        super().before(folder)
+        if os.geteuid() == 0:
+            os.chown(self.out, 12345, 12345)
+
+    def words(self, folder):
+        return ["conv2matmul", self.source, self.out, "--force"]
 
 
 class Shrink(Story):
@@ -177,7 +206,7 @@ def one(name, *words, ranges=False):
 
 BUDGET = ["--budget", "1500000", "--candidates", "4:32,8:32"]
 STORIES = [
-    Run, Replace, Shrink, Plan, Shard, Finalize, Rebuild, Sign, Calibrate, Clean, Replay, Quantize,
+    Run, Replace, Linked, Owned, Shrink, Plan, Shard, Finalize, Rebuild, Sign, Calibrate, Clean, Replay, Quantize,
     one("static", ranges=True),
     one("smooth", ranges=True),
     one("dynamic"),
@@ -268,8 +297,8 @@ def trial(weir, weir_fault, story, folder, given, expected, fault):
     assert "WEIR_FAULT_MEMORY" not in fault or done.code in (0, 75), (fault, done.said)  # whichever part of the program asked
     assert done.code <= 0 or done.err.startswith("weir: error: ") or "\nweir: error: " in done.err, (fault, done.said)
     now = files(folder)
-    if done.code == 0 and spec.startswith("EIO:look:") and now.get("out/out.onnx") != expected.get("out/out.onnx"):
-        assert story is Replace and "OK" in weir("audit", each.out).out  # whose the data file is was not found out: it gets a name of its own
+    if done.code == 0 and issubclass(story, Replace) and spec.startswith("EIO:look:") and now.get("out/out.onnx") != expected.get("out/out.onnx"):
+        assert "OK" in weir("audit", each.out).out  # whose the data file is was not found out: it gets a name of its own
         shutil.rmtree(folder)
         return 0
     for name, data in now.items():  # what has a final name is whole: as it was, or as it will be
@@ -389,3 +418,42 @@ def test_what_is_open_is_found(weir, tmp_path, given):
     each.prepare(tmp_path)
     with open(each.out, "rb") as held:
         assert "replace out.onnx" in open_at_its_end(each.words(tmp_path), tmp_path, [held.fileno()])
+
+
+# ---- every call ------------------------------------------------------------------------------------
+
+# By another test.
+ELSEWHERE = {
+    "entry_born": "test_status_whatever_fails",
+    "file_copy": "test_verify.py, test_copies_for_layers",
+    "file_punch": "tests/unit/eval/test_eval_cache.c",
+    "file_room": "tests/unit/eval/test_eval_cache.c",
+    **({} if os.geteuid() == 0 else {"entry_set_owner": "as root"}),
+}
+
+
+def test_every_call_is_reached(weir, tmp_path, given):
+    """Each call of the system that may be refused is made in one of the stories above, so that it is refused there."""
+    rows = re.findall(r"^CALL\(\w+, \"\w+\", \S+ .*?, (\w+), \(", (DATA.parents[1] / "src" / "platform" / "files.def").read_text(), re.MULTILINE)
+    made = set()
+    for story in STORIES:
+        folder = tmp_path / story.__name__
+        each = story(weir, given)
+        each.prepare(folder)
+        made |= {name[5:] for name in counts_of(each.words(folder), folder) if name.startswith("call:")}
+    assert len(rows) > 40 and set(rows) - made == set(ELSEWHERE)
+
+
+def test_status_whatever_fails(weir, weir_fault, tmp_path, given):
+    """It only looks."""
+    shard = Shard(weir, given)
+    shard.prepare(tmp_path)
+    weir(*shard.words(tmp_path))
+    words = ["status", shard.plan()]
+    counts, codes = counts_of(words, tmp_path), set()
+    assert counts["call:entry_born"] > 0
+    for fault in looks_refused(counts):
+        done = weir_fault(*words, env=fault, code=None)
+        assert done.code in (0, *CODES), (fault, done.said)
+        codes.add(done.code)
+    assert 0 in codes and len(codes) > 1

@@ -169,6 +169,16 @@ def test_arrays_of_a_user(weir, tmp_path):
     assert "cut.npz" in weir("verify", CNN, CNN, "--inputs", tmp_path / "cut.npz", code=65).err
 
 
+def test_copies_for_layers(weir_fault, tmp_path):
+    """The model's other version is copied by the system if it can; a copy that fails is told."""
+    words = ["verify", CNN, CNN, "--layers"]
+    done = weir_fault(*words, env={"WEIR_FAULT": "EIO:copy:1"}, code=74)
+    assert "cannot be copied for --layers" in done.err
+    faults = ("EIO:copy:1000", "EOPNOTSUPP:copy:1:persist")
+    layers = [json.loads(weir_fault(*words, "--json", env={"WEIR_FAULT": fault}).out)["verification"]["layers"] for fault in faults]
+    assert layers[0] == layers[1] and layers[0]
+
+
 def test_layers(weir, tmp_path):
     weir("quantize", BERT, tmp_path / "q.onnx", "--no-manifest")
     of = found(weir, BERT, tmp_path / "q.onnx", "--layers", "--metric", "cosine=0.5")

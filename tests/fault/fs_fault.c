@@ -51,12 +51,8 @@ static void log_call(const char *call, const char *name, uint64_t n) {
   if (write(log_fd, line, (size_t)len) < 0) _exit(2);
 }
 
-// True if this call is to fail, or to fall short. A kill does not return.
-static bool strikes(const char *call, const char *name) {
-  const uint64_t n = atomic_fetch_add(&calls, 1) + 1;
-  log_call(call, name, n);
-  if (fault.action == COUNT_ONLY) return false;
-  if (strcmp(fault.call, "*") != 0 && strcmp(fault.call, call) != 0) return false;
+// True if this call of the fault's kind is to fail, or to fall short. A kill does not return.
+static bool hits(void) {
   const uint64_t m = atomic_fetch_add(&matching, 1) + 1;
   if (m != fault.nth && !(fault.persist && m > fault.nth)) return false;
   if (fault.action == KILL) raise(SIGKILL);
@@ -64,6 +60,14 @@ static bool strikes(const char *call, const char *name) {
   if (fault.action == FAIL || fault.action == SHORT)
     errno = fault.action == FAIL ? fault.errnum : EIO;
   return fault.action != STOP;
+}
+
+static bool strikes(const char *call, const char *name) {
+  const uint64_t n = atomic_fetch_add(&calls, 1) + 1;
+  log_call(call, name, n);
+  if (fault.action == COUNT_ONLY) return false;
+  if (strcmp(fault.call, "*") != 0 && strcmp(fault.call, call) != 0) return false;
+  return hits();
 }
 
 static int shadowed(int fd, int result) {
@@ -79,22 +83,20 @@ enum row {
 #undef CALL
   ROWS
 };
-static _Atomic uint64_t looks[ROWS];
+static _Atomic uint64_t counts[ROWS];
 
-// True if this call, which changes nothing, is to fail: it is none of those that "*" means.
-static bool strikes_look(enum row row, const char *word) {
-  atomic_fetch_add(&looks[row], 1);
-  if (fault.action == COUNT_ONLY || strcmp(fault.call, word) != 0) return false;
-  const uint64_t m = atomic_fetch_add(&matching, 1) + 1;
-  if (m != fault.nth && !(fault.persist && m > fault.nth)) return false;
-  if (fault.action == KILL) raise(SIGKILL);
-  if (fault.action == STOP) raise(SIGSTOP);
-  if (fault.action == FAIL || fault.action == SHORT)
-    errno = fault.action == FAIL ? fault.errnum : EIO;
-  return fault.action != STOP;
+static bool strikes_change(enum row row, const char *word, const char *about) {
+  counts[row]++;
+  return strikes(word, about);
 }
 
-#define CHANGE(row, word, about) strikes(word, about)
+// A call that changes nothing: it is none of those that "*" means.
+static bool strikes_look(enum row row, const char *word) {
+  counts[row]++;
+  return fault.action != COUNT_ONLY && strcmp(fault.call, word) == 0 && hits();
+}
+
+#define CHANGE(row, word, about) strikes_change(row, word, about)
 #define LOOK(row, word, about) ((void)about, strikes_look(row, word))
 #define CALL(kind, word, about, result, failed, name, parameters, arguments)                       \
   static result fault_##name parameters {                                                          \
@@ -104,7 +106,8 @@ static bool strikes_look(enum row row, const char *word) {
 #undef CALL
 
 static int64_t short_write(struct file f, const void *bytes, size_t n) {
-  if (!strikes("write", "")) return file_calls_of_system.file_write(f, bytes, n);
+  if (!strikes_change(ROW_file_write, "write", ""))
+    return file_calls_of_system.file_write(f, bytes, n);
   return fault.action == SHORT ? file_calls_of_system.file_write(f, bytes, (n + 1) / 2) : -1;
 }
 static int shadowed_sync(struct file f) {
@@ -119,7 +122,8 @@ static int shadowed_folder_sync(struct folder f) {
 
 static int looked_file_remove(struct folder in, const char *name) {
   fs_open_look("remove", folder_descriptor(in), name);
-  if (!strikes("unlinkat", name)) return file_calls_of_system.file_remove(in, name);
+  if (!strikes_change(ROW_file_remove, "unlinkat", name))
+    return file_calls_of_system.file_remove(in, name);
   return fault.action == KEEP ? 0 : -1;
 }
 static int looked_folder_remove(struct folder in, const char *name) {
@@ -132,29 +136,31 @@ static int looked_entry_rename(struct folder from_in, const char *from, struct f
   return fault_entry_rename(from_in, from, to_in, to);
 }
 
-// By word: how often a call was made that changes nothing.
-static void tell_looks(void) {
+// How often each call was made; and by word, how often one that changes nothing.
+static void tell_counts(void) {
   static const struct {
     bool look;
-    const char *name;
+    const char *word, *call;
   } rows[] = {
 #undef CHANGE
 #undef LOOK
 #define CHANGE false
 #define LOOK true
-#define CALL(kind, word, about, result, failed, name, parameters, arguments) {kind, "look:" word},
+#define CALL(kind, word, about, result, failed, name, parameters, arguments)                       \
+  {kind, "look:" word, "call:" #name},
 #include "platform/files.def"
 #undef CALL
   };
   uint64_t sums[ROWS] = {0};
   for (int i = 0; i < ROWS; i++) {
     int first = 0;
-    while (strcmp(rows[first].name, rows[i].name) != 0)
+    while (strcmp(rows[first].word, rows[i].word) != 0)
       first++;
-    if (rows[i].look) sums[first] += looks[i];
+    if (rows[i].look) sums[first] += counts[i];
+    if (counts[i] > 0) fault_counts_tell(rows[i].call, counts[i]);
   }
   for (int i = 0; i < ROWS; i++)
-    if (sums[i] > 0) fault_counts_tell(rows[i].name, sums[i]);
+    if (sums[i] > 0) fault_counts_tell(rows[i].word, sums[i]);
 }
 
 static void install_calls(void) {
@@ -244,5 +250,5 @@ __attribute__((constructor)) static void install_from_environment(void) {
   fs_fault_open_log();
   fs_shadow_open();
   if ((spec && *spec) || log_fd >= 0 || fs_open_wanted()) fs_fault_install(spec);
-  if (fault_counts_wanted()) atexit(tell_looks);
+  if (fault_counts_wanted()) atexit(tell_counts);
 }

@@ -3,6 +3,7 @@
 // counted in source bytes. Without turns (the controls) every thread computes for itself. What
 // memory does not hold goes to a file, and with a file that fails, or none, it is not there.
 #include "fake_io.h"
+#include "fs_fault.h"
 #include "platform/descriptor.h"
 #include "stream/eval/eval.h"
 #include "stream/eval/shared/eval_turns.h"
@@ -262,6 +263,25 @@ static void test_file_holds_the_rest(void **state) {
   }
 }
 
+// With a file system that does not tell how much room it has there is no file; one that takes no room back holds it until the end.
+static void test_file_that_is_refused(void **state) {
+  (void)state;
+  static const char *const faults[] = {"EIO:room:1:persist", "EIO:punch:1:persist",
+                                       "EIO:pwrite:1:persist", "EIO:read:1:persist"};
+  struct disk none = {.flags = -1};
+  const uint32_t without = parts_of_two(200, &none);
+  for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
+    struct disk disk = {.flags = O_RDWR};
+    fs_fault_install(faults[i]);
+    const uint32_t there = parts_of_two(200, &disk);
+    fs_fault_remove();
+    assert_int_equal(disk.opened, 1);
+    if (i == 0) assert_int_equal(there, without);
+    if (i == 1) assert_int_equal(there, 40);
+    assert_true(there <= 40); // and nothing wrong
+  }
+}
+
 // Many units at a time are the same as each by itself, wherever they lie: in memory, in the file, some here
 // and some there, some known and some not.
 static void test_many_units_at_a_time(void **state) {
@@ -489,6 +509,7 @@ int test_eval_cache(void) {
       cmocka_unit_test(test_stop_ends_the_wait),
       cmocka_unit_test(test_not_kept_is_not_waited_for),
       cmocka_unit_test(test_file_holds_the_rest),
+      cmocka_unit_test(test_file_that_is_refused),
       cmocka_unit_test(test_many_units_at_a_time),
       cmocka_unit_test(test_used_up_goes_nowhere),
       cmocka_unit_test(test_what_goes_while_it_is_read_is_not_there),
