@@ -43,10 +43,8 @@ int planned_open(struct planned *x, const char *path, enum staging_as as, struct
                  struct err *err) {
   *x = (struct planned){.observer = o};
   if (staging_join(&x->joined, path, version_number, as, err)) {
-    const char *sealed = arena_printf(&x->arena, "%s/" STAGING_FINISHED, path);
-    const bool left = entry_may(HERE, path, MAY_EXIST) == 0;
-    x->in_place = err->kind == ERR_INPUT && (!left || entry_may(HERE, sealed, MAY_EXIST) == 0) &&
-                  is_in_place(x, path);
+    x->in_place =
+        err->kind == ERR_INPUT && staging_joined_over(path, &x->arena) && is_in_place(x, path);
     if (!x->in_place) return -1;
     *err = (struct err){0};
     return 0;

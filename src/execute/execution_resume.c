@@ -99,7 +99,7 @@ static int prepare_provenance(struct ending *e, struct err *err) {
   if (e->kept_provenance.at)
     return record_file_reserve(&e->provenance, path, e->exec->request->observer, &e->exec->arena,
                                err);
-  err_fill(err, ERR_USAGE, "the interrupted run of '%s' stored no provenance%s",
+  err_fill(err, ERR_USAGE, "the interrupted run of '%s' left no provenance%s",
            quote_str(e->exec->out.path).s, changed ? " that is whole" : "");
   return err_hint(err, "leave out --provenance to complete it, or begin again with --fresh");
 }
@@ -197,7 +197,7 @@ static bool finish_finished(struct execution *exec, const char *name, int *rc, s
   struct staging st;
   struct err ignored = {0};
   if (staging_open_sealed(&st, exec->out.folder, name, &ignored)) return false;
-  // Who may replace the output runs again.
+  // A command that may replace the output runs again, unless it is to complete what was interrupted.
   const bool resume = exec->request->resume;
   const bool again = exec->request->fresh || exec->wanted->replace;
   if ((resume || (!again && is_ours(exec, &st))) &&

@@ -505,3 +505,77 @@ def test_a_kill_after_the_last_rename(weir, weir_fault, small_encoder, tmp_path)
                 codes.add(done.code if way == "again" else None)
             assert compare.folder_bytes(folder) == whole
     assert codes == {0, 2, None}
+
+
+def calls_of(weir_fault, words, log):
+    weir_fault(*words, env={"WEIR_FAULT_LOG": os.fspath(log)})
+    return log.read_text().splitlines()
+
+
+def call_that(calls, *endings):
+    """The number of the last call whose line has all of these."""
+    return [n for n, call in enumerate(calls, start=1) if all(ending in call for ending in endings)][-1]
+
+
+def kill_at(weir_fault, words, call, code=-signal.SIGKILL):
+    weir_fault(*words, env={"WEIR_FAULT": f"kill:{call}"}, code=code)
+
+
+def test_given_up_and_killed(weir, weir_fault, small_encoder, tmp_path):
+    """A seal that was begun is given up, and that is killed too: nobody takes the output as being in place."""
+    words = command(small_encoder, tmp_path / "counted")
+    (tmp_path / "counted").mkdir()
+    calls = calls_of(weir_fault, words, tmp_path / "log")
+    sealed = call_that(calls, "fsync")  # seal.json is there, and no file has its name
+    for n in range(1, 9):
+        folder = tmp_path / str(n)
+        folder.mkdir()
+        words = command(small_encoder, folder)
+        kill_at(weir_fault, words, next(k for k in range(sealed, 0, -1) if "renameat2 seal.json" in calls[k - 1]) + 2)
+        kill_at(weir_fault, [*words, "--fresh"], n)
+        done = weir(*words, code=None)
+        assert done.code == 0 and (folder / "out.onnx").exists(), (n, done.said)
+        assert ": OK" in weir("audit", folder / "out.onnx").out
+        assert compare.folder_bytes(folder) == compare.folder_bytes(tmp_path / "counted")
+
+
+def test_changed_after_the_last_rename(weir, weir_fault, small_encoder, tmp_path):
+    """Each call from sealed.json on: where the output is not what was made, the command with --resume does not say that it is in place."""
+    (tmp_path / "counted").mkdir()
+    calls = calls_of(weir_fault, command(small_encoder, tmp_path / "counted"), tmp_path / "log")
+    for n in range(call_that(calls, " sealed.json", "renameat2") + 1, len(calls) + 1):
+        folder = tmp_path / str(n)
+        folder.mkdir()
+        kill_at(weir_fault, command(small_encoder, folder), n)
+        whole = (folder / "out.onnx").read_bytes()
+        (folder / "out.onnx").write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+        done = weir(*command(small_encoder, folder), "--resume", code=2)
+        assert "is in place" not in done.err.replace("whose output is in place", "") and "exists" in done.err
+        assert staging_folders(folder) == []
+        shutil.rmtree(folder)
+
+
+def test_two_at_the_end(weir, weir_fault, small_encoder, tmp_path):
+    """One is stopped before the folder, which has no lock any more, gets its last name; another one removes it and makes its own."""
+    words = [*command(small_encoder, tmp_path), "--force"]
+    weir(*words)
+    renames = [call for call in calls_of(weir_fault, words, tmp_path / "log") if "renameat2" in call]
+    with Running(words, f"renameat2:{call_that(renames, '.done.weir')}") as first:
+        with Running(words, "fdatasync:2") as second:
+            first.send_signal("SIGCONT")
+            assert first.process.wait(WAIT) == 0
+            [made] = staging_folders(tmp_path)
+            assert not made.name.endswith(".done.weir")
+            second.send_signal("SIGCONT")
+            assert second.process.wait(WAIT) == 0
+    assert staging_folders(tmp_path) == [] and ": OK" in weir("audit", tmp_path / "out.onnx").out
+
+
+def test_more_than_one_finished(weir, small_encoder, tmp_path):
+    words = command(small_encoder, tmp_path)
+    weir(*words)
+    for number in range(5):
+        (tmp_path / f".out.onnx.{number:016x}.weir").mkdir()
+        (tmp_path / f".out.onnx.{number:016x}.weir" / "sealed.json").write_text("{}")
+    weir(*words, "--force")
+    assert staging_folders(tmp_path) == []

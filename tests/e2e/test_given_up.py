@@ -131,6 +131,9 @@ def test_a_second_kill_forgets_nothing(weir, weir_fault, killed):
             seen.add((is_sealing(here), code := weir(*again, code=None).code))
             if code == 75:
                 weir(*again, "--fresh")
+        for left in staging_folders(here):  # of the first one, emptied and dead
+            assert {path.name for path in left.iterdir()} <= {"lock", "lock.tmp"}
+            weir("clean", here, "--yes")
         assert compare.folder_bytes(here) == killed.files["none"], f"killed at call {number}"
     assert seen == {(False, 0), (True, 0), (True, 75)}
 

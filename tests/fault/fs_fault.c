@@ -136,6 +136,12 @@ static int looked_entry_rename(struct folder from_in, const char *from, struct f
   return fault_entry_rename(from_in, from, to_in, to);
 }
 
+static int looked_entry_rename_new(struct folder from_in, const char *from, struct folder to_in,
+                                   const char *to) {
+  fs_open_look_rename(folder_descriptor(from_in), from, folder_descriptor(to_in), to);
+  return fault_entry_rename_new(from_in, from, to_in, to);
+}
+
 // How often each call was made; and by word, how often one that changes nothing.
 static void tell_counts(void) {
   static const struct {
@@ -176,6 +182,7 @@ static void install_calls(void) {
   calls_of_fault.file_remove = looked_file_remove;
   calls_of_fault.folder_remove = looked_folder_remove;
   calls_of_fault.entry_rename = looked_entry_rename;
+  calls_of_fault.entry_rename_new = looked_entry_rename_new;
   file_calls = &calls_of_fault;
 }
 

@@ -31,12 +31,12 @@ static void path_of(int folder, const char *name, char path[8192]) {
   if (*name && n >= 0) snprintf(path + strlen(path), 4096, "/%s", name);
 }
 
-// Is the file of descriptor `fd` this one, or in this folder?
-static bool holds(int fd, const struct stat *it, const char *path) {
+// Is the file of descriptor `fd` this one, or in this folder? A folder that is moved may itself be open.
+static bool holds(int fd, const struct stat *it, const char *path, bool moved) {
   struct stat at;
   char open_as[8192];
   if (fstat(fd, &at)) return false;
-  if (same(&at, it)) return true;
+  if (same(&at, it)) return !(moved && S_ISDIR(it->st_mode));
   if (!S_ISDIR(it->st_mode)) return false;
   path_of(fd, "", open_as);
   const size_t n = strlen(path);
@@ -65,8 +65,8 @@ void fs_open_look(const char *what, int folder, const char *name) {
   if (!all) _exit(2);
   bool open = is_mapped(path);
   for (const struct dirent *e; !open && (e = readdir(all));)
-    open =
-        e->d_name[0] != '.' && atoi(e->d_name) != dirfd(all) && holds(atoi(e->d_name), &it, path);
+    open = e->d_name[0] != '.' && atoi(e->d_name) != dirfd(all) &&
+           holds(atoi(e->d_name), &it, path, strcmp(what, "move") == 0);
   closedir(all);
   const int n = snprintf(line, sizeof line, "%s %s\n", what, name);
   if (open && write(told, line, (size_t)n) != n) _exit(2);

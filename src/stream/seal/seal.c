@@ -2,9 +2,10 @@
 //
 //   prepare   nothing visible changes              finish   repeatable, from seal.json alone
 //   ────────────────────────────────               ─────────────────────────────────────────
-//   exclusive lock, names still free?              mode and owner of what is replaced
+//   exclusive lock, names still free?              owner of what is replaced
 //   fsync outputs                                  data ─rename─▶ place, fsync folder
 //   write the manifest, fsync                      (a passage, where data keeps its name: passage.c)
+//   mode of what is replaced
 //   write seal.json, fsync, fsync folder   ──────▶ .onnx ─rename─▶ place, fsync folder   ◀ commit
 //                                                  companions ─rename─▶ place, fsync folder
 //                                                  unlink what only the old model named
@@ -95,30 +96,27 @@ static void note_unchanged(const struct seal_intent *s, struct seal_report *repo
   }
 }
 
-// What is staged gets the mode and, as far as we may give it, the owner of the model that it replaces. An owner first: that takes bits of the
-// mode away. Once seal.json is there, since files of another owner would be nobody's before; where the new .onnx is in place, it has them.
-static int give_mode(const struct seal_intent *s, const struct staging *st, struct err *err) {
+// What is staged gets the owner of the model that it replaces, as far as this process may give it. That comes after seal.json: a run that is
+// given again refuses files of another owner that are in no seal. Where the new .onnx is in place already, it has that owner.
+static void give_owner(const struct seal_intent *s, const struct staging *st) {
   struct entry_facts old;
   if (entry_look(st->dest, seal_intent_onnx(s), FILE_NO_LINK, &old) || old.kind != ENTRY_FILE)
-    return 0;
+    return;
   for (uint32_t i = 0; i <= s->n_moves; i++) {
     const char *name = i < s->n_moves ? s->moves[i].name : s->passage.name;
     struct entry_facts is;
     if (!name || entry_look(st->folder, name, FILE_NO_LINK, &is)) continue;
-    if ((is.owner != old.owner || is.group != old.group) &&
-        entry_set_owner(st->folder, name, old.owner, old.group))
+    if (is.owner == old.owner && is.group == old.group) continue;
+    if (entry_set_owner(st->folder, name, old.owner, old.group))
       (void)entry_set_owner(st->folder, name, NOBODY, old.group);
-    if (entry_set_mode(st->folder, name, old.mode))
-      return err_errno(err, errno, ERR_IO, "cannot give '%s' the mode of the model it replaces",
-                       quote_str(name).s);
+    (void)entry_set_mode(st->folder, name, old.mode); // another owner takes bits of it away
   }
-  return 0;
 }
 
 static int finish(const struct staging *st, const struct seal_intent *s, struct seal_report *report,
                   struct err *err) {
   note_unchanged(s, report);
-  if (s->replace && give_mode(s, st, err)) return -1;
+  if (s->replace) give_owner(s, st);
   if (place_role(st, s, SEAL_DATA, false, err) || passage_enter(s, st, err)) return -1;
   if (s->passage.name && place_role(st, s, SEAL_DATA, true, err)) return -1;
   if (place_role(st, s, SEAL_ONNX, false, err) || passage_leave(s, st, err)) return -1;
@@ -219,6 +217,17 @@ static int add_companions(struct seal_intent *s, const struct staging *st, const
   return 0;
 }
 
+static int give_mode(const struct seal_intent *s, const struct staging *st, uint32_t mode,
+                     struct err *err) {
+  for (uint32_t i = 0; i <= s->n_moves; i++) {
+    const char *name = i < s->n_moves ? s->moves[i].name : s->passage.name;
+    if (name && entry_set_mode(st->folder, name, mode) && errno != ENOENT)
+      return err_errno(err, errno, ERR_IO, "cannot give '%s' the mode of the model it replaces",
+                       quote_str(name).s);
+  }
+  return 0;
+}
+
 static int prepare(struct seal_intent *s, struct staging *st, const struct plan *p,
                    const struct seal_options *o, struct err *err) {
   const char *onnx = p->outputs[p->n_outputs - 1].name;
@@ -238,6 +247,7 @@ static int prepare(struct seal_intent *s, struct staging *st, const struct plan 
   if (add_outputs(s, st, p, err) || add_companions(s, st, onnx, o, err)) return -1;
   staging_close_files(st);
   if (passage_write(s, st, err)) return -1;
+  if (there && at.kind == ENTRY_FILE && give_mode(s, st, at.mode, err)) return -1;
   if (o->replace && seal_old_find(s, st, p, err)) return -1;
   return seal_intent_write(s, st->folder, err);
 }

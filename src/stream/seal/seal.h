@@ -1,8 +1,8 @@
 // Room: the seal: from records to final names, with a manifest and the statement that is signed. The rename of the
 // .onnx is the one commit point.
 //
-//   1. all outputs complete and durable; seal.json written, fsynced (the list of renames); mode and owner as
-//      those of the .onnx that is replaced
+//   1. all outputs complete and durable, with the mode of the .onnx that is replaced; seal.json written, fsynced
+//      (the list of renames); then the owner of that .onnx
 //   2. data files renamed into place, folder fsynced
 //   3. the .onnx renamed (the commit point), folder fsynced
 //   4. the manifest and companions renamed, folder fsynced

@@ -27,8 +27,9 @@ static const struct seal_move *file_at(const struct seal_intent *s, uint32_t i) 
 // Opens one of them; none with err.
 static struct file open_file(const struct staging *st, const struct seal_move *m, struct err *err) {
   struct entry_facts at;
-  struct file fd = file_open(st->folder, m->name, FILE_NO_LINK | FILE_NO_WAIT);
-  if (!file_is_open(fd) && errno == ENOENT)
+  const bool moved = staging_has(st->folder, STAGING_FINISHED); // all are
+  struct file fd = moved ? NO_FILE : file_open(st->folder, m->name, FILE_NO_LINK | FILE_NO_WAIT);
+  if (!file_is_open(fd) && (moved || errno == ENOENT))
     fd = file_open(st->dest, m->name, FILE_NO_LINK | FILE_NO_WAIT);
   const bool looked = file_is_open(fd) && file_look(fd, &at) == 0;
   const int why = errno;
@@ -98,11 +99,32 @@ static int compare(const struct staging *st, const struct seal_intent *s, const 
   return say_differs(st, s, n_files, rows, err);
 }
 
+// Where only the removal of the folder is left, nothing else tells what was moved.
+static int check_manifest(const struct staging *st, const struct reread_work *work,
+                          struct err *err) {
+  char onnx[STAGING_NAME_MAX], id[17];
+  struct manifest m;
+  if (!staging_name_parts(st->name, onnx, id)) return -1;
+  const struct manifest_names beside = manifest_names(onnx);
+  const struct manifest_at at = {st->dest, beside.manifest, beside.manifest, onnx, NULL};
+  const struct audit_options audit = {
+      .shown = beside.manifest, .jobs = work->jobs, .stop = work->stop};
+  struct audit_result found = {0};
+  if (manifest_read(&m, &at, err)) return -1;
+  int bad = manifest_audit(&m, st->dest, &audit, &found, err);
+  const bool same = found.damaged == 0 && strncmp(digest_hex(m.plan_id).s, id, strlen(id)) == 0;
+  if (!bad && !same)
+    bad = err_set(err, ERR_INPUT, "'%s' in '%s' is not the output of the interrupted run",
+                  quote_str(onnx).s, quote_str(st->dest_path).s);
+  manifest_free(&m);
+  return bad;
+}
+
 int seal_check(const struct staging *st, const struct reread_work *work, struct err *err) {
   struct seal_intent s;
   struct arena scratch = {0};
   if (str_ends(st->name, ".done.weir") && !staging_has(st->folder, STAGING_FINISHED))
-    return 0; // killed before its very last call: nothing says any more what it moved
+    return check_manifest(st, work, err);
   if (staging_check_entries(st, err) || seal_intent_read(&s, st->folder, st->name, err)) return -1;
   const uint32_t n_files = count_files(&s, st);
   struct file *fds = arena_alloc(&scratch, (n_files + 1) * sizeof *fds);
@@ -190,6 +212,14 @@ static void name_left(const struct staging *st, const struct seal_intent *s,
     if (s->old[i].listed) seal_left_add(st, s->old[i].name, out);
 }
 
+// Without seal.json the folder is that of a run that was killed.
+static int discard(struct staging *st, struct err *err) {
+  int bad = staging_remove_file(st->folder, STAGING_INTENT, st->name, err);
+  if (!bad) bad = staging_remove(st, err);
+  staging_close(st);
+  return bad;
+}
+
 int seal_give_up(struct staging *st, struct seal_given_up *out, struct err *err) {
   struct seal_intent s;
   struct err unreadable = {0};
@@ -197,7 +227,7 @@ int seal_give_up(struct staging *st, struct seal_given_up *out, struct err *err)
   if (seal_intent_read(&s, st->folder, st->name, &unreadable)) {
     out->damage = SEAL_JSON_DAMAGED;
     seal_left_find(st, out);
-    return staging_retire(st, err);
+    return discard(st, err);
   }
   const bool passed = has_passed(&s, st);
   out->completed = passed && can_be_completed(&s, st);
@@ -207,7 +237,7 @@ int seal_give_up(struct staging *st, struct seal_given_up *out, struct err *err)
     name_left(st, &s, out);
   }
   seal_intent_free(&s);
-  const int bad = out->completed ? seal_finish(st, &out->report, err) : staging_retire(st, err);
+  const int bad = out->completed ? seal_finish(st, &out->report, err) : discard(st, err);
   staging_close(st); // still open if the seal could not be completed
   return bad;
 }

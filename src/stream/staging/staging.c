@@ -418,9 +418,11 @@ static int may_begin(const struct opening *o, struct staging_space *space) {
             quote_str(options->onnx_name).s, quote_str(sealed).s, quote_str(st->dest_path).s);
     return err_because(o->err, REASON_SEAL_BEGUN);
   }
-  if (state == STAGING_SEAL_FINISHED && !o->dry) {
-    (void)staging_put_away(options->dest_folder, sealed);
+  while (state == STAGING_SEAL_FINISHED && !o->dry) {
+    if (!staging_put_away(options->dest_folder, sealed)) break;
     look_at_space(o, space);
+    if (staging_find_seal(options->dest_folder, options->onnx_name, sealed, &state, o->err))
+      return -1;
   }
   if (!space->known || space->needed_bytes <= space->free_bytes) return 0;
   const uint64_t need = space->needed_bytes;
@@ -604,8 +606,8 @@ void staging_close(struct staging *st) {
   st->done = NULL;
 }
 
-// The lock is closed before it is removed, and somebody else may have it then. So it gets another name while it is held: who opens `lock`
-// from then on makes a new one, and with that the folder stays; and who had opened this one finds that it has lost its name.
+// The lock is closed before it is removed, and another process may take it in between. So it gets another name first, while it is held: who
+// opens `lock` afterwards makes a new one, which keeps the folder; who had opened this one finds that it has lost its name.
 static int remove_lock(struct staging *st, struct err *err) {
   const bool renamed =
       file_is_open(st->lock) && entry_rename(st->folder, "lock", st->folder, "lock.tmp") == 0;
@@ -613,33 +615,44 @@ static int remove_lock(struct staging *st, struct err *err) {
   return staging_remove_file(st->folder, renamed ? "lock.tmp" : "lock", st->name, err);
 }
 
-// Of a finished folder, in which nothing is open any more and nothing is left but what says so: the name says it then.
-static int remove_mark(struct staging *st, struct err *err) {
-  char path[STAGING_NAME_MAX + 16], done[STAGING_NAME_MAX];
-  if (!str_ends(st->name, ".done.weir")) {
-    const int stem = (int)(strlen(st->name) - strlen(".weir"));
-    snprintf(done, sizeof done, "%.*s.done.weir", stem, st->name);
-    // A leftover that has this name is as finished.
-    if (entry_rename(st->dest, st->name, st->dest, done) == 0)
-      snprintf(st->name, sizeof st->name, "%s", done);
-  }
+// A finished folder holds sealed.json alone by now, and nothing in it is open: its name says that it is finished before sealed.json goes. Without
+// a lock another process may remove it as well, and make one of the same name: that one keeps its name. (As long as this process has its
+// folder open, no other one gets its number.) False: this was so.
+static bool rename_done(struct staging *st) {
+  char done[STAGING_NAME_MAX], name[STAGING_NAME_MAX];
+  const int stem = (int)(strlen(st->name) - strlen(".weir"));
+  if (str_ends(st->name, ".done.weir")) return true;
+  if (!staging_still_there(st)) return false;
+  snprintf(done, sizeof done, "%.*s.done.weir", stem, st->name);
+  if (entry_rename(st->dest, st->name, st->dest, done))
+    return true; // a leftover that has this name is as finished
+  memcpy(name, st->name, sizeof name);
+  memcpy(st->name, done, sizeof done);
+  if (staging_still_there(st)) return true;
+  (void)entry_rename(st->dest, done, st->dest, name);
+  return false;
+}
+
+static int remove_emptied(struct staging *st, bool finished, struct err *err) {
+  char path[STAGING_NAME_MAX + 16];
+  if (finished && !rename_done(st)) return 0;
+  folder_close(&st->folder);
   snprintf(path, sizeof path, "%s/" STAGING_FINISHED, st->name);
-  return staging_remove_file(st->dest, path, st->dest_path, err);
+  if (finished && staging_remove_file(st->dest, path, st->dest_path, err)) return -1;
+  if (folder_remove(st->dest, st->name) == 0 || errno == ENOENT) return 0;
+  const int why = errno;
+  snprintf(path, sizeof path, "%s/lock", st->name);
+  // With a lock in it, another process has begun to use it: it is that one's now.
+  if ((why == ENOTEMPTY || why == EEXIST) && staging_has(st->dest, path)) return 0;
+  return err_errno(err, why, ERR_IO, "cannot remove the staging folder '%s' in '%s'",
+                   quote_str(st->name).s, quote_str(st->dest_path).s);
 }
 
 static int remove_folder(struct staging *st, bool finished, struct err *err) {
-  char lock[STAGING_NAME_MAX + 16];
   staging_close_files(st);
   int bad = staging_empty(st->folder, st->name, err);
   if (!bad) bad = remove_lock(st, err);
-  folder_close(&st->folder);
-  if (!bad && finished) bad = remove_mark(st, err);
-  snprintf(lock, sizeof lock, "%s/lock", st->name);
-  // With a lock in it, another process has begun to use it: it is that one's now.
-  if (!bad && folder_remove(st->dest, st->name) && errno != ENOENT &&
-      !((errno == ENOTEMPTY || errno == EEXIST) && staging_has(st->dest, lock)))
-    bad = err_errno(err, errno, ERR_IO, "cannot remove the staging folder '%s' in '%s'",
-                    quote_str(st->name).s, quote_str(st->dest_path).s);
+  if (!bad) bad = remove_emptied(st, finished, err);
   staging_close(st);
   return bad;
 }

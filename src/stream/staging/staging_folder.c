@@ -47,6 +47,17 @@ bool staging_name_is(const char *name, const char *onnx_name) {
   return n - ID_HEX - 2 == out && memcmp(name + 1, onnx_name, out) == 0;
 }
 
+bool staging_name_parts(const char *name, char onnx[STAGING_NAME_MAX], char id[17]) {
+  size_t n = strlen(name);
+  if (!staging_name_is(name, NULL)) return false;
+  (void)ends_with(name, n, ".weir", &n);
+  (void)ends_with(name, n, ".done", &n);
+  n -= ID_HEX;
+  snprintf(id, ID_HEX + 1, "%.*s", ID_HEX, name + n);
+  snprintf(onnx, STAGING_NAME_MAX, "%.*s", (int)n - 2, name + 1);
+  return true;
+}
+
 enum staging_seal staging_seal_in(struct folder dest, const char *name) {
   char path[STAGING_NAME_MAX + 16];
   size_t rest;
@@ -126,7 +137,7 @@ static struct file open_any_lock(struct folder folder) {
 }
 
 // The lock is written to, so it must be a file of ours; where the folder is only to be removed, it is enough
-// that nobody holds it. It stays none where there is none.
+// that nobody holds it. It stays none where there is none. 1: the folder is gone.
 static int open_lock(struct staging *st, enum staging_entry how, struct err *err) {
   struct err why = {0};
   for (int tries = 0; tries < ENTER_TRIES; tries++) {
@@ -142,6 +153,7 @@ static int open_lock(struct staging *st, enum staging_entry how, struct err *err
     st->lock = open_any_lock(st->folder);
     if (file_is_open(st->lock) || errno == 0) return 0;
   }
+  if (why.kind == ERR_NONE && errno == ENOENT) return 1;
   if (why.kind == ERR_NONE)
     return err_errno(err, errno, ERR_IO, "cannot open the lock of '%s'", quote_str(st->name).s);
   *err = why;
@@ -159,7 +171,8 @@ static int try_enter(struct staging *st, enum staging_entry how, struct err *err
   if (!folder_is_open(st->folder))
     return err_errno(err, errno, ERR_IO, "cannot open the staging folder '%s' in '%s'",
                      quote_str(st->name).s, quote_str(st->dest_path).s);
-  if (open_lock(st, how, err)) return -1;
+  const int opened = open_lock(st, how, err);
+  if (opened) return opened < 0 ? -1 : 0;
   if (!file_is_open(st->lock))
     return look || (how != STAGING_MAKE && staging_still_there(st)); // else it is just going away
   if (file_lock(st->lock, LOCK_ALONE | LOCK_NO_WAIT)) {
@@ -228,6 +241,7 @@ static int empty_artifacts(struct emptying *e, const char *name) {
   struct emptying in = {.folder = fd, .what = name, .inner = true, .err = e->err};
   const int bad = fs_list(fd, empty_entry, &in, name, e->err);
   folder_close(&fd);
+  e->left += in.left;
   if (in.other[0]) snprintf(e->other, sizeof e->other, "%s", in.other);
   return bad ? -1 : 0;
 }
@@ -289,6 +303,7 @@ int staging_empty(struct folder folder, const char *what, struct err *err) {
   for (int pass = 0; pass == 0 || e.left > 0; pass++) {
     if (pass == EMPTY_PASSES) return stays(&e);
     e.left = 0;
+    e.other[0] = '\0';
     if (fs_list(folder, empty_entry, &e, what, err)) return -1;
   }
   if (finished && remove_telling(folder, what, err)) return -1;

@@ -10,6 +10,8 @@ void staging_name(char name[STAGING_NAME_MAX], const char *onnx_name,
                   const uint8_t plan_id[DIGEST_BYTES]);
 // Is `name` a staging folder's name, of OUT `onnx_name` (NULL: any)?
 bool staging_name_is(const char *name, const char *onnx_name);
+// OUT's name and the id in such a name. False: it is none. A name that was cut is as it is there.
+bool staging_name_parts(const char *name, char onnx[STAGING_NAME_MAX], char id[17]);
 // How far the seal of the staging folder `name` in `dest` is.
 enum staging_seal staging_seal_in(struct folder dest, const char *name);
 

@@ -58,12 +58,18 @@ static const char *named_folder(const char *path, struct arena *a) {
 bool staging_joined_name(const char *path, struct arena *a, const char **dest, const char **onnx,
                          const char **id) {
   const char *own = named_folder(path, a), *name = path_base(own);
-  const size_t tail = strlen(".0123456789abcdef.weir");
-  if (!staging_name_is(name, NULL)) return false;
+  char out[STAGING_NAME_MAX], hex[17];
+  if (!staging_name_parts(name, out, hex)) return false;
   *dest = name == own ? "." : arena_folder(a, own);
-  *onnx = arena_string(a, span_of(name + 1, strlen(name) - 1 - tail));
-  *id = arena_string(a, span_of(name + strlen(name) - tail + 1, 16));
+  *onnx = arena_string(a, span_str(out));
+  *id = arena_string(a, span_str(hex));
   return true;
+}
+
+bool staging_joined_over(const char *path, struct arena *a) {
+  const char *own = named_folder(path, a);
+  return str_ends(own, ".done.weir") || entry_may(HERE, own, MAY_EXIST) != 0 ||
+         entry_may(HERE, arena_printf(a, "%s/" STAGING_FINISHED, own), MAY_EXIST) == 0;
 }
 
 // ---- what lies there ----
@@ -242,9 +248,10 @@ static int enter(struct staging *st, const char *path, enum staging_as as, struc
                    "'%s' is not a folder, or is a link: weir did not create it", quote_path(own).s);
   if (!folder_is_open(st->folder))
     return err_errno(err, errno, ERR_IO, "cannot open the folder '%s'", quote_path(own).s);
-  if (staging_check_owner(st, err) || take_lock(st, as, err)) return -1;
-  if (!staging_has(st->folder, STAGING_FINISHED)) return 0;
-  return err_set(err, ERR_INPUT, "the output of '%s' is in place", quote_path(own).s);
+  if (staging_check_owner(st, err)) return -1;
+  if (staging_seal_in(st->dest, name) == STAGING_SEAL_FINISHED)
+    return err_set(err, ERR_INPUT, "the output of '%s' is in place", quote_path(own).s);
+  return take_lock(st, as, err);
 }
 
 int staging_join(struct staging_joined *j, const char *path, const char *version,

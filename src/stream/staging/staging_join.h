@@ -67,6 +67,8 @@ struct staging_joined {
 // ours; ERR_RETRY: its lock is taken. version: ours. On failure nothing stays open.
 int staging_join(struct staging_joined *j, const char *path, const char *version,
                  enum staging_as as, struct err *err);
+// Is it over, its folder finished or gone?
+bool staging_joined_over(const char *path, struct arena *a);
 // Its folder is gone: what would it have been? Gives the destination and the .onnx's name (both in *a), and the digits of
 // the plan's id that it was named by. false: that path is no staging folder's.
 bool staging_joined_name(const char *path, struct arena *a, const char **dest, const char **onnx,
