@@ -24,6 +24,14 @@ static bool is_product(enum recipe_map_op op) {
   return op == RECIPE_MAP_MUL || op == RECIPE_MAP_DIV || op == RECIPE_MAP_RECIPROCAL;
 }
 
+// Is x times y exactly that, where all are finite? It is looked at with the powers of two taken away, so that nothing gets too small.
+static bool is_product_of(double x, double y, double product) {
+  int x_power, y_power;
+  x = frexp(x, &x_power);
+  y = frexp(y, &y_power);
+  return x != 0 && fma(x, y, -(x * y)) == 0 && x * y == ldexp(product, -(x_power + y_power));
+}
+
 // Is the result of x and y one that the type has a place for?
 static bool has_place(enum dtype t, enum recipe_map_op op, double x, double y, double r) {
   if (!isfinite(x) || !isfinite(y) || (op == RECIPE_MAP_DIV && y == 0)) return true;
@@ -32,9 +40,7 @@ static bool has_place(enum dtype t, enum recipe_map_op op, double x, double y, d
   if (!is_product(op) || t == DTYPE_FLOAT16 || fabs(r) >= least || fabs(x) < least ||
       fabs(y) < least)
     return true;
-  const long double whole =
-      op == RECIPE_MAP_MUL ? (long double)x * (long double)y : (long double)x / (long double)y;
-  return whole == (long double)r;
+  return op == RECIPE_MAP_MUL ? is_product_of(x, y, r) : is_product_of(r, y, x);
 }
 
 bool rules_range_kept(const struct rules_run *run, enum recipe_map_op op, enum dtype t,
