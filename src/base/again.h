@@ -2,8 +2,7 @@
 #ifndef WEIR_AGAIN_H
 #define WEIR_AGAIN_H
 
-#include <errno.h>
-#include <stdio.h>
+#include "platform/files.h"
 
 static inline size_t again_fread(void *at, size_t n, FILE *f) {
   size_t got = 0;
@@ -19,7 +18,7 @@ static inline size_t again_fread(void *at, size_t n, FILE *f) {
 static inline int again_getc(FILE *f) {
   for (;;) {
     errno = 0;
-    const int c = getc_unlocked(f);
+    const int c = stream_getc(f);
     if (c != EOF || !ferror(f) || errno != EINTR) return c;
     clearerr(f);
   }

@@ -11,6 +11,8 @@
 // is no errno.
 #include "base/err.h"
 
+#include "platform/files.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -49,10 +51,8 @@ void err_fill_hint_of(struct err *e, const struct err *cause) {
 }
 
 static enum err_kind kind_of_errno(int errnum, enum err_kind otherwise) {
+  if (failure_is_no_room(errnum)) return ERR_NOSPACE;
   switch (errnum) {
-  case ENOSPC:
-  case EDQUOT:
-  case EFBIG: return ERR_NOSPACE;
   case EACCES:
   case EPERM:
   case EROFS: return ERR_PERMISSION;

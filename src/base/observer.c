@@ -7,14 +7,19 @@
 
 void observer_say(struct observer *o, enum observer_kind kind, const char *fmt, ...) {
   if (!o || !o->say) return;
-  char *sentence;
+  char room[1024], *sentence = room;
   va_list ap;
   va_start(ap, fmt);
-  const int n = vasprintf(&sentence, fmt, ap);
+  const size_t n = (size_t)vsnprintf(room, sizeof room, fmt, ap);
   va_end(ap);
-  if (n < 0) return; // no memory for words
+  if (n >= sizeof room) {
+    if (!(sentence = malloc(n + 1))) return; // no memory for words
+    va_start(ap, fmt);
+    vsnprintf(sentence, n + 1, fmt, ap);
+    va_end(ap);
+  }
   o->say(o->ctx, kind, sentence);
-  free(sentence);
+  if (sentence != room) free(sentence);
 }
 
 void observer_begin(struct observer *o, const char *label) {

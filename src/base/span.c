@@ -8,6 +8,7 @@
 // owns any. Products say when they overflow, and never wrap.
 #include "base/span.h"
 
+#include <ctype.h>
 #include <stdio.h>
 
 bool dims_product(const int64_t *dims, uint32_t rank, uint64_t *out) {
@@ -210,6 +211,12 @@ struct span span_behind(struct span text, char c) {
   while (at > 0 && text.at[at - 1] != (uint8_t)c)
     at--;
   return at > 0 ? span_of(text.at + at, text.n - at) : text;
+}
+
+bool str_begins_in_any_case(const char *s, const char *word) {
+  while (*word && tolower((uint8_t)*s) == tolower((uint8_t)*word))
+    s++, word++;
+  return *word == '\0';
 }
 
 void span_wipe(struct span secret) {

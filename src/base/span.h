@@ -66,6 +66,16 @@ static inline uint64_t round_up(uint64_t x, uint64_t to) {
   return (x + to - 1) & ~(to - 1);
 }
 
+// Its length, or `most` where it is longer: no more of it is looked at.
+static inline size_t str_length(const char *s, size_t most) {
+  const char *end = memchr(s, 0, most);
+  return end ? (size_t)(end - s) : most;
+}
+// Does s begin with the word, or is it that, whatever the case of letters of ASCII?
+bool str_begins_in_any_case(const char *s, const char *word);
+static inline bool str_is_in_any_case(const char *s, const char *word) {
+  return strlen(s) == strlen(word) && str_begins_in_any_case(s, word);
+}
 static inline bool str_ends(const char *s, const char *end) {
   const size_t n = strlen(s), k = strlen(end);
   return n >= k && strcmp(s + n - k, end) == 0;

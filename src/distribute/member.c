@@ -26,7 +26,7 @@ static const struct row {
 static bool number(const char *text, uint32_t *x) {
   char *end;
   if (!text || !isdigit((unsigned char)text[0])) return false;
-  const unsigned long long n = strtoull(text, &end, 10);
+  const uint64_t n = strtoull(text, &end, 10);
   *x = (uint32_t)n;
   return *end == '\0' && n < UINT32_MAX;
 }

@@ -60,7 +60,7 @@ int execution_output_check_link(const char *folder, struct arena *a, struct err 
     folder = arena_folder(a, folder);
   }
   if (st.kind != ENTRY_LINK || entry_look(HERE, folder, 0, &st) == 0 || errno != ENOENT) return 0;
-  const ssize_t n = entry_target(HERE, folder, to, sizeof to);
+  const int64_t n = entry_target(HERE, folder, to, sizeof to);
   if (n < 0) return 0;
   err_fill(err, ERR_USAGE, "the output's folder '%s' is a link to '%s', which does not exist",
            quote_str(folder).s, quote(span_of(to, (size_t)n)).s);

@@ -82,8 +82,8 @@ static dim_id attribute_dim(struct infer_site *s, const char **at) {
 static dim_id element_dim(struct infer_site *s, const char **at) {
   const struct infer_number *list;
   uint32_t n;
-  const uint32_t slot = (uint32_t)strtol(*at + 1, (char **)at, 10);
-  const uint32_t i = **at == ':' ? (uint32_t)strtol(*at + 1, (char **)at, 10) : 0;
+  const uint32_t slot = (uint32_t)strtoull(*at + 1, (char **)at, 10);
+  const uint32_t i = **at == ':' ? (uint32_t)strtoull(*at + 1, (char **)at, 10) : 0;
   s->why = INFER_WHY_DATA;
   if (!infer_list(s, slot, &list, &n) || i >= n || list[i].num == NO_ID || list[i].den != 1)
     return NO_ID;
@@ -134,7 +134,7 @@ static void pick(struct infer_site *s, uint32_t slot, const char *at) {
       continue;
     }
     const bool all = *at == '=';
-    infer_in(s, (uint32_t)strtol(at + 1, (char **)&at, 10), &x);
+    infer_in(s, (uint32_t)strtoull(at + 1, (char **)&at, 10), &x);
     if (!x.ranked || x.rank + 4 > INFER_RANK_MAX || x.rank + all == 0) {
       infer_out_dtype(s, slot, DTYPE_UNDEFINED);
       return;

@@ -13,6 +13,7 @@
 
 #include "kernels/blocks/blocks.h"
 #include "kernels/kernels_table.h"
+#include "platform/machine.h"
 #include "tensor_stats/second_moments.h"
 
 #include <assert.h>
@@ -42,12 +43,9 @@ static uint32_t machine_features(void) {
   return sha | KERNELS_AVX2 | KERNELS_AVX512;
 }
 #elif defined(__aarch64__)
-#include <asm/hwcap.h>
-#include <sys/auxv.h>
-
 static uint32_t machine_features(void) {
-  const bool sha = getauxval(AT_HWCAP) & HWCAP_SHA2;
-  return KERNELS_NEON | (sha ? KERNELS_SHA : 0); // the former is part of the base architecture
+  // The former is part of the base architecture; who has the latter only the system says.
+  return KERNELS_NEON | (machine_has_sha2() ? KERNELS_SHA : 0);
 }
 #else
 static uint32_t machine_features(void) {

@@ -1,4 +1,4 @@
-// The library is opened by dlopen, and nothing of it is known when weir-ort is built. Its one symbol, OrtGetApiBase, gives
+// The library is loaded at run time, and nothing of it is known when weir-ort is built. Its one symbol, OrtGetApiBase, gives
 // two functions: the version's text, and the table of the C API for a version of it that is asked for.
 //
 //   OrtGetApiBase() ─▶ { GetApi(20) ─▶ table of functions, GetVersionString() ─▶ "1.20.1" }
@@ -7,11 +7,11 @@
 // version than the one that was asked for: it may lie past the table's end (asserted when this is compiled).
 #include "ort/ort_api.h"
 
+#include "base/version_number.h"
+#include "platform/loading/library_load.h"
 #include "platform/machine.h"
 
 #include <assert.h>
-#include <dlfcn.h>
-#include <link.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,15 +43,9 @@ int ort_check(const struct ort *o, struct ort_status *status, struct ort_failure
   return -1;
 }
 
-// Functions and objects have different pointers in C; those of the dynamic loader are the same.
+// Functions and objects have different pointers in C; those of libraries are the same.
 static void set_function(void *to, const void *at) {
   memcpy(to, &at, sizeof at);
-}
-
-static void find_path(struct ort *o, void *library, const char *asked) {
-  struct link_map *map = NULL;
-  const bool found = dlinfo(library, RTLD_DI_LINKMAP, &map) == 0 && map && map->l_name[0];
-  snprintf(o->path, sizeof o->path, "%s", found ? map->l_name : asked);
 }
 
 static int make_rest(struct ort *o, struct ort_failure *f) {
@@ -70,10 +64,13 @@ static void tell_nobody(void) {
 int ort_open(struct ort *o, const char *library, struct ort_failure *f) {
   const struct ort_base *(*get_base)(void) = NULL;
   tell_nobody();
-  void *const handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
-  if (!handle) return ort_fail(f, FRAME_NO_LIBRARY, "ONNX Runtime cannot be loaded: %s", dlerror());
-  find_path(o, handle, library);
-  set_function(&get_base, dlsym(handle, "OrtGetApiBase"));
+  const char *why;
+  struct library *const loaded = library_load(library, &why);
+  if (!loaded) return ort_fail(f, FRAME_NO_LIBRARY, "ONNX Runtime cannot be loaded: %s", why);
+  const void *const api_base = library_symbol(loaded, "OrtGetApiBase");
+  const char *path = library_path(api_base);
+  snprintf(o->path, sizeof o->path, "%s", path ? path : library);
+  set_function(&get_base, api_base);
   const struct ort_base *base = get_base ? get_base() : NULL;
   if (!base || !base->get_api || !base->get_version)
     return ort_fail(f, FRAME_NO_LIBRARY, "'%s' is not ONNX Runtime: it has no OrtGetApiBase",
@@ -92,9 +89,8 @@ int ort_open(struct ort *o, const char *library, struct ort_failure *f) {
 }
 
 bool ort_since(const struct ort *o, unsigned minor) {
-  char *end;
-  const unsigned long major = strtoul(o->version, &end, 10);
-  return major > 1 || (major == 1 && *end == '.' && strtoul(end + 1, NULL, 10) >= minor);
+  const struct version_numbers v = version_numbers(o->version);
+  return v.major > 1 || (v.major == 1 && v.minor >= minor);
 }
 
 int ort_number(enum dtype t) {

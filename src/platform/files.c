@@ -520,10 +520,18 @@ bool path_is_folder(const char *path) {
   return entry_look(HERE, path, 0, &at) == 0 && at.kind == ENTRY_FOLDER;
 }
 
+bool failure_is_no_room(int errnum) {
+  return errnum == ENOSPC || errnum == EDQUOT || errnum == EFBIG;
+}
+
 FILE *file_stream(struct file f, const char *mode) {
   FILE *stream = file_is_open(f) ? fdopen(file_descriptor(f), mode) : NULL;
   const int why = errno;
   if (!stream) file_close(&f);
   errno = why;
   return stream;
+}
+
+int stream_getc(FILE *f) {
+  return getc_unlocked(f);
 }

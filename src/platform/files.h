@@ -135,8 +135,12 @@ bool entry_is_file(struct folder in, const char *name, struct entry_facts *out);
 // Does the path lead to anything; to a folder?
 bool path_exists(const char *path);
 bool path_is_folder(const char *path);
+// Says this errno that there is no room: on the disk, for this user, or in a file?
+bool failure_is_no_room(int errnum);
 // A stream of a file, "r" or "w", which fclose closes. NULL and errno, with the file closed, where there can be none; of no
 // file too.
 FILE *file_stream(struct file f, const char *mode);
+// getc of a stream that one thread has.
+int stream_getc(FILE *f);
 
 #endif

@@ -15,6 +15,8 @@ uint32_t machine_processors(void);
 uint64_t machine_memory(void);
 // Bytes of a page of memory: a power of two.
 size_t machine_page_bytes(void);
+// Has the processor instructions for SHA-256, as far as the system says? Of x86-64 processors it says nothing: they do.
+bool machine_has_sha2(void);
 // Its name, for people: at most n - 1 bytes, "" if there is none.
 void machine_name(char *to, size_t n);
 

@@ -4,7 +4,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 static const struct {
   const char *theirs, *ours;
@@ -24,8 +23,7 @@ static const struct {
 };
 
 static const char *after_word(const char *at, const char *word) {
-  const size_t n = strlen(word);
-  return strncasecmp(at, word, n) == 0 ? at + n : NULL;
+  return str_begins_in_any_case(at, word) ? at + strlen(word) : NULL;
 }
 
 // The number after "1.".

@@ -84,16 +84,17 @@ def test_no_exception_is_kept_in_vain():
 
 # What only the room platform asks for. (pthread_* and the streams of the C library are on every system.)
 SYSTEM = set("""
-    access aligned_alloc alarm chdir chmod clock_gettime clock_nanosleep close closedir copy_file_range creat dirfd dl_iterate_phdr dup dup2 dup3 execve
-    explicit_bzero faccessat fallocate fchmod fchmodat fchown fchownat fcntl fdatasync fdopen fdopendir fileno flock fmemopen fnmatch fork
-    freopen fstat fstatat fstatvfs fsync ftruncate futimens getauxval getcwd getegid getenv geteuid getgid gethostname getpid getppid getpwuid_r
-    getrandom getrlimit getrusage getuid glob globfree gmtime_r ioctl isatty kill link linkat localtime_r lseek lstat madvise mallopt malloc_trim
-    memmem memrchr mkdir mkdirat mkdtemp mkfifo mkostemp mkstemp mlock mmap mprotect munmap nanosleep open open_memstream openat opendir pipe pipe2
-    poll posix_fadvise posix_fallocate posix_memalign posix_spawn posix_spawnp ppoll prctl pread preadv prlimit pthread_condattr_setclock
-    pthread_sigmask pwrite pwritev pwritev2 qsort_r raise read readdir readlink readlinkat readv realpath recv recvmsg regcomp regexec regfree
-    rename renameat renameat2 rmdir scandir sched_getaffinity sched_yield select send sendmsg setenv setitimer setrlimit shutdown sigaction
-    sigaltstack signal sigprocmask sleep socketpair stat statvfs statx stpcpy strcasestr strchrnul strsignal symlink symlinkat sync_file_range
-    syscall sysconf sysinfo tcgetattr tmpfile truncate umask uname unlink unlinkat usleep utimensat vfork wait waitid waitpid write writev
+    access aligned_alloc alarm chdir chmod clock_gettime clock_nanosleep close closedir copy_file_range creat dirfd dl_iterate_phdr dladdr dlclose
+    dlerror dlinfo dlopen dlsym dup dup2 dup3 execve explicit_bzero faccessat fallocate fchmod fchmodat fchown fchownat fcntl fdatasync fdopen
+    fdopendir fileno flock fmemopen fnmatch fork freopen fstat fstatat fstatvfs fsync ftruncate futimens getauxval getc_unlocked getcwd getegid
+    getenv geteuid getgid gethostname getpid getppid getpwuid_r getrandom getrlimit getrusage getuid glob globfree gmtime_r ioctl isatty kill link
+    linkat localtime_r lseek lstat madvise mallopt malloc_trim memmem memrchr mkdir mkdirat mkdtemp mkfifo mkostemp mkstemp mlock mmap mprotect
+    munmap nanosleep open open_memstream openat opendir pipe pipe2 poll posix_fadvise posix_fallocate posix_memalign posix_spawn posix_spawnp
+    ppoll prctl pread preadv prlimit pthread_condattr_setclock pthread_sigmask pwrite pwritev pwritev2 qsort_r raise read readdir readlink
+    readlinkat readv realpath recv recvmsg regcomp regexec regfree rename renameat renameat2 rmdir scandir sched_getaffinity sched_yield select
+    send sendmsg setenv setitimer setrlimit shutdown sigaction sigaltstack signal sigprocmask sleep socketpair stat statvfs statx stpcpy
+    strcasecmp strcasestr strchrnul strncasecmp strndup strnlen strsep strsignal strtok_r symlink symlinkat sync_file_range syscall sysconf
+    sysinfo tcgetattr tmpfile truncate umask uname unlink unlinkat usleep utimensat vasprintf vfork wait waitid waitpid write writev
     _exit environ
 """.split())
 

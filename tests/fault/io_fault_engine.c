@@ -233,13 +233,13 @@ static struct io_op *fault_reap(void *self, bool wait) {
   return op;
 }
 
-static ssize_t fault_read(void *self, struct file fd, void *buf, size_t n, uint64_t off) {
+static int64_t fault_read(void *self, struct file fd, void *buf, size_t n, uint64_t off) {
   struct fault *f = self;
   struct rule r = next(FAULT_READ);
   if (r.action == FAULT_ERRNO) return -r.errnum;
   if (r.action == FAULT_EOF) return 0;
   size_t half = r.action == FAULT_PASS || n < 2 ? n : n / 2;
-  ssize_t got = f->inner->read(f->self, fd, buf, half, off);
+  int64_t got = f->inner->read(f->self, fd, buf, half, off);
   if (r.action == FAULT_KILL) raise(SIGKILL);
   return r.action == FAULT_TORN ? -EIO : got;
 }

@@ -10,8 +10,10 @@
 
 #include <cmocka.h>
 
+enum { LONGEST = 3000 };
+
 struct seen {
-  char text[400];
+  char text[LONGEST + 100];
   int stop;
 };
 
@@ -88,7 +90,7 @@ static void test_long_sentences_are_whole(void **state) {
   (void)state;
   struct seen seen = {.stop = 0};
   struct observer o = {.say = say, .ctx = &seen};
-  char text[300];
+  char text[LONGEST];
   memset(text, 'x', sizeof text);
   text[sizeof text - 1] = '\0';
   observer_notice(&o, "%s", text);

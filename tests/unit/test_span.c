@@ -85,6 +85,25 @@ static void a_part_behind_the_last_one(void **state) {
   assert_int_equal(span_behind(span_of(NULL, 0), '.').n, 0);
 }
 
+static void letters_count_in_any_case(void **state) {
+  (void)state;
+  assert_true(str_begins_in_any_case("ONNX-Runtime", "onnx-"));
+  assert_true(str_begins_in_any_case("onnx", "") && str_begins_in_any_case("", ""));
+  assert_false(str_begins_in_any_case("onn", "onnx") || str_begins_in_any_case("", "x"));
+  assert_false(str_begins_in_any_case("\xc3\xa4", "\xc3\x84")); // of ASCII alone
+  assert_true(str_is_in_any_case(".OnnX", ".onnx"));
+  assert_false(str_is_in_any_case(".onnx_", ".onnx") || str_is_in_any_case(".onn", ".onnx"));
+}
+
+static void no_more_of_a_text_is_looked_at(void **state) {
+  (void)state;
+  const char open[3] = {'a', 'b', 'c'}; // without a NUL
+  assert_int_equal(str_length(open, 3), 3);
+  assert_int_equal(str_length("ab", 3), 2);
+  assert_int_equal(str_length("ab", 1), 1);
+  assert_int_equal(str_length("", 0), 0);
+}
+
 static void a_secret_is_gone(void **state) {
   (void)state;
   char text[] = "-secret-";
@@ -94,9 +113,12 @@ static void a_secret_is_gone(void **state) {
 }
 
 int test_span(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_nul_is_found_wherever_it_is), cmocka_unit_test(a_hash_sees_every_byte),
-      cmocka_unit_test(a_word_is_found_where_it_is_first),
-      cmocka_unit_test(a_part_behind_the_last_one), cmocka_unit_test(a_secret_is_gone)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(a_nul_is_found_wherever_it_is),
+                                     cmocka_unit_test(a_hash_sees_every_byte),
+                                     cmocka_unit_test(a_word_is_found_where_it_is_first),
+                                     cmocka_unit_test(a_part_behind_the_last_one),
+                                     cmocka_unit_test(letters_count_in_any_case),
+                                     cmocka_unit_test(no_more_of_a_text_is_looked_at),
+                                     cmocka_unit_test(a_secret_is_gone)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

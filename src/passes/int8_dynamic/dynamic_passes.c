@@ -2,8 +2,6 @@
 #include "passes/int8_dynamic/inside/dynamic.h"
 #include "targets/targets.h"
 
-#include <strings.h>
-
 #define OP_WORDS "MatMul, Gemm, LSTM, Gather, Conv, Attention, EmbedLayerNormalization, Transpose"
 #define OWN_TYPES "MatMul,Gemm,LSTM,Gather,Attention"
 #define THEIR_TYPES "MatMul,LSTM,Gather,Conv,Attention,EmbedLayerNormalization,Transpose"
@@ -43,7 +41,7 @@ static int read_op_types(const struct pass_value *v, void *with, struct arena *a
   (void)a;
   for (uint32_t i = 0; i < v->n_list; i++) {
     uint32_t k = 0;
-    while (k < sizeof words / sizeof *words && strcasecmp(words[k].word, v->list[i]) != 0)
+    while (k < sizeof words / sizeof *words && !str_is_in_any_case(v->list[i], words[k].word))
       k++;
     if (k == sizeof words / sizeof *words) {
       err_fill(err, ERR_USAGE, "--op-types: '%s' is not an operator that 'weir dynamic' quantizes",

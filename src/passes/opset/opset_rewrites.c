@@ -505,10 +505,13 @@ const char *opset_word(const char *rewrite) {
 
 // "NAME=VALUE NAME …" up to a comma.
 static void read_args(struct raising *r, const char *text, size_t n) {
-  char *save = NULL, *copy = arena_string(&r->k->site, span_of(text, n));
+  char *at = arena_string(&r->k->site, span_of(text, n));
   r->n_args = 0;
-  strtok_r(copy, " ", &save);
-  for (char *word; r->n_args < OPSET_ARGS && (word = strtok_r(NULL, " ", &save));) {
+  at += strcspn(at, " ");
+  while (at += strspn(at, " "), *at && r->n_args < OPSET_ARGS) {
+    char *word = at;
+    at += strcspn(at, " ");
+    if (*at) *at++ = 0;
     char *equals = strchr(word, '=');
     if (equals) *equals = 0;
     r->args[r->n_args].name = word;

@@ -195,7 +195,7 @@ bool name_patterns_match(const struct name_patterns *p, const char *name) {
 uint32_t name_pattern_distance(const struct name_pattern *p, const char *name) {
   uint32_t row[MEASURED + 1];
   const char *text = p->regex ? p->text + 3 : p->text;
-  size_t n = strnlen(name, MEASURED), length = strnlen(text, MEASURED);
+  size_t n = str_length(name, MEASURED), length = str_length(text, MEASURED);
   for (size_t j = 0; j <= n; j++)
     row[j] = (uint32_t)j;
   for (size_t i = 0; i < length; i++) {

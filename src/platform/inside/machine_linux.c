@@ -25,6 +25,14 @@ uint32_t variant_processors(void) {
   return n < 1 ? 1 : (uint32_t)n;
 }
 
+bool variant_has_sha2(void) {
+#ifdef HWCAP_SHA2 // AArch64
+  return getauxval(AT_HWCAP) & HWCAP_SHA2;
+#else
+  return false;
+#endif
+}
+
 // ---- memory ----
 
 uint64_t variant_physical_memory(void) {

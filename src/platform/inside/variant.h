@@ -34,6 +34,8 @@ void variant_times(const struct stat *at, struct entry_facts *out);
 
 // As machine_processors.
 uint32_t variant_processors(void);
+// As machine_has_sha2.
+bool variant_has_sha2(void);
 // Bytes of memory in the machine; and the least limit of the groups of processes that this one belongs to, as files below `root` say
 // ("": the system's own; tests have others). UINT64_MAX: nobody says, none.
 uint64_t variant_physical_memory(void);

@@ -22,7 +22,7 @@ static void null_close(void *self) {
 }
 
 static void null_start(void *self, struct io_op *op) {
-  op->result = (ssize_t)op->n;
+  op->result = (int64_t)op->n;
   io_done_push(self, op);
 }
 

@@ -32,12 +32,12 @@
 
 enum { CACHED_BYTES = 128 << 10 };
 
-static ssize_t attempt(const struct io_op *op, size_t n, unsigned how) {
+static int64_t attempt(const struct io_op *op, size_t n, unsigned how) {
   const int64_t r = file_try_write_at(op->fd, op->at, n, op->off, how);
   return r < 0 ? -errno : r;
 }
 
-static bool is_refusal(ssize_t r) {
+static bool is_refusal(int64_t r) {
   return r == -EOPNOTSUPP || r == -EINVAL || r == -ENOSYS;
 }
 
@@ -53,10 +53,10 @@ unsigned io_outlet_how(const struct io_outlet *o) {
   return o->uncached ? WRITE_UNCACHED : 0;
 }
 
-ssize_t io_outlet_write(struct io_outlet *o, const struct io_op *op) {
+int64_t io_outlet_write(struct io_outlet *o, const struct io_op *op) {
   turn_to(o, op->fd);
   if (!o->tried || o->uncached) {
-    const ssize_t r = attempt(op, op->n, WRITE_UNCACHED);
+    const int64_t r = attempt(op, op->n, WRITE_UNCACHED);
     if (r == -EINTR) return r; // no answer: the next write asks
     o->tried = true;
     o->uncached = !is_refusal(r);

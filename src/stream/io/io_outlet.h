@@ -14,7 +14,7 @@ struct io_outlet {
 };
 
 // One blocking attempt at a WRITE op. Bytes moved, possibly fewer than op->n, or -errno.
-ssize_t io_outlet_write(struct io_outlet *outlet, const struct io_op *op);
+int64_t io_outlet_write(struct io_outlet *outlet, const struct io_op *op);
 
 // The same for an engine that would rather write in the background: true if the attempt was made
 // here and is in op->result; false if the engine shall make it, with at most io_outlet_bytes and

@@ -234,15 +234,9 @@ static void leave_ring(struct io *io, int cause) {
 // does not know, or is not let make. An ordinary write tells.
 static int fault_of_ring(const struct io *io, const struct io_op *op) {
   if (io->mode != IO_RING_OR_SYNC || io->ring_lost || op->result >= 0) return 0;
-  switch (-op->result) {
-  case EINTR:
-  case EAGAIN:
-  case EIO:
-  case ENOSPC:
-  case EDQUOT:
-  case EFBIG: return 0;
-  default: return file_try_write_at(op->fd, op->at, op->n, op->off, 0) > 0 ? (int)op->result : 0;
-  }
+  const int why = (int)-op->result;
+  if (why == EINTR || why == EAGAIN || why == EIO || failure_is_no_room(why)) return 0;
+  return file_try_write_at(op->fd, op->at, op->n, op->off, 0) > 0 ? -why : 0;
 }
 
 static int lost(const struct io *io) {

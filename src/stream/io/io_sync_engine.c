@@ -27,7 +27,7 @@ static void sync_close(void *self) {
   free(self);
 }
 
-static ssize_t or_errno(ssize_t r) {
+static int64_t or_errno(int64_t r) {
   return r < 0 ? -errno : r;
 }
 
@@ -43,7 +43,7 @@ static struct io_op *sync_reap(void *self, bool wait) {
   return io_done_pop(&s->done);
 }
 
-ssize_t io_sync_read(void *self, struct file fd, void *buf, size_t n, uint64_t off) {
+int64_t io_sync_read(void *self, struct file fd, void *buf, size_t n, uint64_t off) {
   (void)self;
   return or_errno(file_read_at(fd, buf, n, off));
 }

@@ -47,7 +47,7 @@ static int read_range(struct io *io, uint32_t file, uint64_t off, uint8_t *buf, 
   int result = 0;
   uint32_t tries = 0;
   for (size_t got = 0; got < n;) {
-    ssize_t r = io->engine->read(io->self, fd, buf + got, n - got, off + got);
+    int64_t r = io->engine->read(io->self, fd, buf + got, n - got, off + got);
     if (r > 0) {
       got += (size_t)r;
       io->source_bytes += (uint64_t)r;

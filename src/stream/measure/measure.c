@@ -135,7 +135,7 @@ static struct request *sort_requests(const struct recipes *r, const uint32_t *co
                                      struct arena *a) {
   struct request *list = arena_alloc(a, (n + (size_t)1) * sizeof *list);
   for (uint32_t i = 0; i < n; i++) {
-    uint32_t row;
+    uint32_t row = NO_ID;
     const bool can = measure_can(r, codes[i]) && row_of(r, codes[i], &row);
     assert(can);
     const struct recipe_quantization q = recipe_quantization_of(r, row);

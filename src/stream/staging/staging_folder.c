@@ -43,7 +43,7 @@ bool staging_name_is(const char *name, const char *onnx_name) {
       strspn(name + n - ID_HEX, "0123456789abcdef") < ID_HEX)
     return false;
   if (!onnx_name) return true;
-  const size_t out = strnlen(onnx_name, OUT_MAX);
+  const size_t out = str_length(onnx_name, OUT_MAX);
   return n - ID_HEX - 2 == out && memcmp(name + 1, onnx_name, out) == 0;
 }
 
@@ -95,7 +95,7 @@ bool staging_has(struct folder folder, const char *name) {
 
 static int busy(const struct staging *st, struct err *err) {
   char who[160];
-  const ssize_t n = file_read_at(st->lock, who, sizeof who - 1, 0);
+  const int64_t n = file_read_at(st->lock, who, sizeof who - 1, 0);
   who[n > 0 ? n : 0] = '\0';
   who[strcspn(who, "\n")] = '\0';
   err_set(err, ERR_RETRY, "'%s' in '%s' is in use by %s", quote_str(st->name).s,

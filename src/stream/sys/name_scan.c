@@ -24,7 +24,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <strings.h>
 
 enum { WINDOW = 1 << 20 };
 
@@ -94,7 +93,7 @@ static int search_entry(void *ctx, const char *entry) {
   struct search *s = ctx;
   const size_t n = strlen(entry);
   if (s->except && strcmp(entry, s->except) == 0) return 0;
-  if ((n < 5 || strcasecmp(entry + n - 5, ".onnx") != 0) && !begins_as_model(s->in, entry))
+  if ((n < 5 || !str_is_in_any_case(entry + n - 5, ".onnx")) && !begins_as_model(s->in, entry))
     return 0;
   const enum name_scan found = name_scan_file(s->in, entry, s->name);
   if (found == NAME_SCAN_FREE) return 0;

@@ -13,6 +13,7 @@
 // (Each was found by loading such a model.)
 #include "verify/run/verify_rounded.h"
 
+#include "base/version_number.h"
 #include "verify/run/verify_products.h"
 
 #include <stdlib.h>
@@ -68,10 +69,8 @@ static bool is_shared(const struct model *m, uint32_t value) {
 
 // The 32 of 1.32.0; of a later major version as many as there may be.
 static uint32_t minor_of(const char *version) {
-  char *end;
-  const unsigned long major = strtoul(version, &end, 10),
-                      minor = *end == '.' ? strtoul(end + 1, NULL, 10) : 0;
-  return major > 1 ? UINT32_MAX : (uint32_t)min_u64(minor, UINT32_MAX);
+  const struct version_numbers v = version_numbers(version);
+  return v.major > 1 ? UINT32_MAX : (uint32_t)min_u64(v.minor, UINT32_MAX);
 }
 
 // Does an optimized session of that version of ONNX Runtime round the first input of the node?

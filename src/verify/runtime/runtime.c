@@ -8,6 +8,7 @@
 // in it, and the outputs must be those that were asked for.
 #include "verify/runtime/runtime.h"
 
+#include "base/version_number.h"
 #include "frames/frame.h"
 #include "platform/machine.h"
 #include "stream/sys/scratch.h"
@@ -43,7 +44,7 @@ struct runtime {
 // Text of the runtime as a part of a sentence: in one line, and not too long.
 static const char *tidy(struct arena *a, const char *text) {
   enum { MOST = 700 };
-  char *s = arena_string(a, span_of(text, strnlen(text, MOST)));
+  char *s = arena_string(a, span_of(text, str_length(text, MOST)));
   for (char *at = s; *at; at++)
     if ((uint8_t)*at < 0x20 || *at == 0x7f) *at = ' ';
   size_t n = strlen(s);
@@ -96,11 +97,9 @@ static int tell_library(const struct runtime *r, const struct frame_of_failed *f
 // What was verified is told with it: none that is too old to have run anything, and the same each time. A text that is no
 // number is only told.
 static bool is_believable(const struct runtime *r, const char *version) {
-  char *end;
-  const unsigned long major = strtoul(version, &end, 10);
-  const unsigned long minor = *end == '.' ? strtoul(end + 1, NULL, 10) : 0;
+  const struct version_numbers v = version_numbers(version);
   const bool number = *version >= '0' && *version <= '9';
-  if (number && (major < 1 || (major == 1 && minor < 20))) return false;
+  if (number && (v.major < 1 || (v.major == 1 && v.minor < 20))) return false;
   return *version && (!r->version || strcmp(r->version, quote_str(version).s) == 0);
 }
 

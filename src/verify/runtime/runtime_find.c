@@ -61,7 +61,7 @@ static int compare_versions(const char *a, const char *b) {
   while (*a && *b) {
     char *end_a, *end_b;
     if (*a >= '0' && *a <= '9' && *b >= '0' && *b <= '9') {
-      const unsigned long x = strtoul(a, &end_a, 10), y = strtoul(b, &end_b, 10);
+      const uint64_t x = strtoull(a, &end_a, 10), y = strtoull(b, &end_b, 10);
       if (x != y) return x < y ? -1 : 1;
       a = end_a;
       b = end_b;

@@ -46,7 +46,7 @@ static int read_choice(struct site_run *r, struct err *err) {
   char *end;
   if (!word || strcmp(word, "all") == 0) return 0;
   errno = 0;
-  const unsigned long long n = strtoull(word, &end, 10);
+  const uint64_t n = strtoull(word, &end, 10);
   if (*end == '\0' && *word >= '0' && *word <= '9' && !errno) {
     r->picked = n;
     return n ? 0 : err_set(err, ERR_USAGE, "--sites 0 verifies nothing");

@@ -62,7 +62,7 @@ static void write_all(struct io_outlet *o, int fd, const uint8_t *bytes) {
   for (size_t off = 0; off < BYTES;) {
     const size_t n = min_u64(BYTES - off, IO_ATTEMPT_BYTES);
     const struct io_op op = write_op(fd, bytes + off, n, off);
-    const ssize_t r = io_outlet_write(o, &op);
+    const int64_t r = io_outlet_write(o, &op);
     assert_int_equal(r, o->uncached ? n : min_u64(n, CACHED));
     off += (size_t)r;
   }

@@ -25,7 +25,7 @@ struct io_op {
   const uint8_t *at;  // the bytes
   size_t n;           // how many of them in this attempt, 1..IO_ATTEMPT_BYTES
   uint64_t off;       // where in fd
-  ssize_t result;     // set by the engine: bytes moved or -errno
+  int64_t result;     // set by the engine: bytes moved or -errno
   size_t left;        // the queue's: bytes to write in this and later attempts
   uint32_t tries;     // the queue's: attempts in a row that moved nothing
   struct io_op *next; // the engine's: to line it up
@@ -59,7 +59,7 @@ struct io_engine {
   // any op that was not reaped, as long as the process lives. NULL: an engine that cannot be lost.
   int (*lost)(void *self);
   // One attempt to read, blocking. Bytes moved, 0 at the end of the file, or -errno.
-  ssize_t (*read)(void *self, struct file fd, void *buf, size_t n, uint64_t off);
+  int64_t (*read)(void *self, struct file fd, void *buf, size_t n, uint64_t off);
   // A hint that [off, off+n) of fd should go to disk; does not wait for it, cannot fail.
   void (*writeback)(void *self, struct file fd, uint64_t off, uint64_t n);
   // One attempt to make [out_off, +n) of fd share the blocks of [off, +n) of source. 0 or -errno.
@@ -80,7 +80,7 @@ const struct io_engine *io_engine_of(enum io_mode mode);
 void io_engine_wrap(const struct io_engine *(*wrap)(const struct io_engine *engine));
 
 // The plain system calls that several engines share: one attempt each, -errno on failure.
-ssize_t io_sync_read(void *self, struct file fd, void *buf, size_t n, uint64_t off);
+int64_t io_sync_read(void *self, struct file fd, void *buf, size_t n, uint64_t off);
 int io_sync_clone(void *self, struct file source, uint64_t off, struct file fd, uint64_t out_off,
                   uint64_t n);
 
