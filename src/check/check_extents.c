@@ -38,12 +38,12 @@ static void see_claim(struct sweep *s, const struct claim *claims, uint32_t i) {
   const struct extent *x = &claims[i].at;
   if (x->len == 0) return;
   const uint64_t end = x->off + x->len;
-  const struct extent *far = s->farthest == NO_ID ? NULL : &claims[s->farthest].at;
-  if (far && far->off == x->off && far->len == x->len) {
+  const struct extent *last = s->farthest == NO_ID ? NULL : &claims[s->farthest].at;
+  if (last && last->off == x->off && last->len == x->len) {
     s->aliases++;
     return;
   }
-  if (far && x->off < s->end && s->overlaps++ == 0) {
+  if (last && x->off < s->end && s->overlaps++ == 0) {
     s->overlap = i;
     s->overlapped = s->farthest;
   }

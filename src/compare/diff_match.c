@@ -515,9 +515,9 @@ static void align_long(struct pairing *p, const uint32_t *a, uint32_t na, const 
       continue;
     }
     bool found = false;
-    for (uint32_t far = 1; far <= AHEAD && !found; far++)
-      for (uint32_t da = 0; da <= far && !found; da++) {
-        const uint32_t db = far - da;
+    for (uint32_t steps = 1; steps <= AHEAD && !found; steps++)
+      for (uint32_t da = 0; da <= steps && !found; da++) {
+        const uint32_t db = steps - da;
         if (i + da >= na || k + db >= nb) continue;
         looks++;
         found = run_alike(p, a + i + da, na - i - da, b + k + db, nb - k - db, exactly);

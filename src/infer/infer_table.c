@@ -290,7 +290,7 @@ static void tell_dims(struct infer *in, const struct infer_said *x, char *senten
   arena_free(&a);
 }
 
-static void tell(struct infer *in, const struct infer_said *x) {
+static void tell_one(struct infer *in, const struct infer_said *x) {
   const struct infer_told *told = in->told;
   void (*say)(void *, uint32_t, uint32_t, const char *) = told->say;
   char sentence[640] = "";
@@ -317,7 +317,7 @@ void infer_tell(struct infer *in) {
     const struct infer_said *x = &in->said[i];
     if (x->kind != INFER_SAID_NODE && x->value == NO_ID) continue;
     if (x->kind == INFER_SAID_DIM && !infer_is_against(in, x->found, x->said)) continue;
-    if (in->told) tell(in, x);
+    if (in->told) tell_one(in, x);
     if (x->kind != INFER_SAID_DIM && x->kind != INFER_SAID_RANK) continue;
     if (in->n_misdeclared && in->misdeclared[in->n_misdeclared - 1] == x->value) continue;
     *TABLE_PUSH(in, misdeclared) = x->value;

@@ -180,10 +180,10 @@ void infer_range(struct infer_site *s) {
     infer_out_dims(s, 0, t.dtype, &unknown, 1);
     return;
   }
-  const dim_id far =
+  const dim_id distance =
       step > 0 ? dims_sub(s->d, limit[0], start[0]) : dims_sub(s->d, start[0], limit[0]);
   const dim_id by = dims_number(s->d, step > 0 ? step : -step);
-  const dim_id length = dims_max(s->d, dims_number(s->d, 0), dims_ceil_div(s->d, far, by));
+  const dim_id length = dims_max(s->d, dims_number(s->d, 0), dims_ceil_div(s->d, distance, by));
   infer_out_dims(s, 0, t.dtype, &length, 1);
   int64_t count;
   if (!dims_is_number(s->d, length, &count) || count > INFER_LIST) return;
@@ -616,8 +616,8 @@ static dim_id bound_back(struct infer_site *s, dim_id at, dim_id size, bool end)
 
 static dim_id slice_length(struct infer_site *s, dim_id from, dim_id to, int64_t step) {
   if (from == NO_ID || to == NO_ID) return NO_ID;
-  const dim_id far = step > 0 ? dims_sub(s->d, to, from) : dims_sub(s->d, from, to);
-  const dim_id count = dims_ceil_div(s->d, far, dims_number(s->d, step > 0 ? step : -step));
+  const dim_id distance = step > 0 ? dims_sub(s->d, to, from) : dims_sub(s->d, from, to);
+  const dim_id count = dims_ceil_div(s->d, distance, dims_number(s->d, step > 0 ? step : -step));
   return dims_max(s->d, dims_number(s->d, 0), count);
 }
 

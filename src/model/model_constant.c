@@ -65,7 +65,7 @@ static uint32_t identity_source(const struct model *m, uint32_t value) {
 // ended; the next one goes on from there. A node on a way that changes makes all shortcuts void,
 // but for one at an end that nothing uses: no other way went through it.
 
-enum { NEAR = 16 };
+enum { MOST_STEPS = 16 };
 
 static uint32_t shortcut(const struct model *m, uint32_t value) {
   const struct model_memory *k = m->memory;
@@ -105,7 +105,7 @@ static uint32_t identity_origin(const struct model *m, uint32_t value) {
   }
   m->memory->identity_steps += steps;
   if (steps > m->n_nodes) return NO_ID;
-  if (steps > NEAR) leave_shortcuts(m, value, at);
+  if (steps > MOST_STEPS) leave_shortcuts(m, value, at);
   return at;
 }
 

@@ -252,11 +252,12 @@ static uint32_t least_products(struct recipes *r, uint32_t bias, uint64_t channe
 // that w * (least / (x * w)) would be rounded otherwise, and rows of this are few, however many biases a weight has.)
 static uint32_t halves_above(struct recipes *r, uint32_t x) {
   const double by = 1 + 1.0001 * 0x1p-11, least = 1.0001 * 0x1p-25;
-  const uint32_t half = recipe_cast(r, x, DTYPE_FLOAT16), near = recipe_cast(r, half, DTYPE_DOUBLE);
+  const uint32_t half = recipe_cast(r, x, DTYPE_FLOAT16),
+                 nearest = recipe_cast(r, half, DTYPE_DOUBLE);
   const uint32_t more = recipe_map_two(
       r, RECIPE_MAP_MAX, recipe_map_two(r, RECIPE_MAP_MUL, x, constant(r, by, DTYPE_DOUBLE)),
       recipe_map_two(r, RECIPE_MAP_ADD, x, constant(r, least, DTYPE_DOUBLE)));
-  const uint32_t choice[3] = {recipe_map_two(r, RECIPE_MAP_LESS, near, x),
+  const uint32_t choice[3] = {recipe_map_two(r, RECIPE_MAP_LESS, nearest, x),
                               recipe_cast(r, more, DTYPE_FLOAT16), half};
   return recipe_map(r, RECIPE_MAP_WHERE, choice);
 }

@@ -15,7 +15,7 @@ static const struct {
 
 // As a hint names them.
 static const struct {
-  const char *same, *near;
+  const char *same, *nearest;
 } names[] = {
 #define TARGET(name, ...) {"'" name "'", "'" name "', the nearest"},
 #include "targets/targets.def"
@@ -65,5 +65,5 @@ const char *targets_meant(const char *word) {
   for (size_t i = 0; i < sizeof words_of_others / sizeof *words_of_others; i++)
     if (guess_same_letters(words_of_others[i].theirs, word)) return words_of_others[i].ours;
   if (!nearest(word, &target, &same)) return NULL;
-  return same ? names[target].same : names[target].near;
+  return same ? names[target].same : names[target].nearest;
 }

@@ -149,10 +149,10 @@ AVX512_INLINE void codes64(__m512i *q, const __m512 *v, const struct grid16 *g,
 
 // Lanes whose numbers times the reciprocal are far from the limits of integers.
 AVX512_INLINE __mmask16 calm16(const struct grid16 *g, __m512 lo, __m512 hi) {
-  const __m512 far = _mm512_set1_ps(0x1p30f);
+  const __m512 limit = _mm512_set1_ps(0x1p30f);
   __m512 a = _mm512_abs_ps(_mm512_mul_ps(lo, g->reciprocal));
   __m512 b = _mm512_abs_ps(_mm512_mul_ps(hi, g->reciprocal));
-  return _mm512_cmp_ps_mask(a, far, _CMP_LT_OQ) & _mm512_cmp_ps_mask(b, far, _CMP_LT_OQ);
+  return _mm512_cmp_ps_mask(a, limit, _CMP_LT_OQ) & _mm512_cmp_ps_mask(b, limit, _CMP_LT_OQ);
 }
 
 // What the codes of four vectors leave, e; and the largest of its kind (bits of |e|).

@@ -508,10 +508,10 @@ AVX512 void blocks_columns_avx512(const struct kernels_panel *p,
     return;
   }
   const size_t block = f->block, whole = f->rule == KERNELS_QDQ ? p->k : p->k / block * block;
-  const size_t far = smaller(STAGED, ROWS_FAR / block) * block;
+  const size_t stretch = smaller(STAGED, ROWS_FAR / block) * block;
   const size_t rows = smaller(SOME, block < 64 ? 64 / block : 1) * block;
-  for (size_t k = 0; k < whole; k += far)
-    do_strips(&s, &w, k, smaller(whole, k + far), rows);
+  for (size_t k = 0; k < whole; k += stretch)
+    do_strips(&s, &w, k, smaller(whole, k + stretch), rows);
   // A last block whose codes fill no dwords.
   if (whole < p->k) short_columns(p, f, whole);
 }

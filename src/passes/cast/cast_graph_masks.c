@@ -44,7 +44,7 @@ enum {
 struct state {
   uint32_t value, first_in, first_out; // edges
   uint8_t way, side, says;
-  bool queued, far;
+  bool queued, distant;
 };
 
 struct edge {
@@ -56,8 +56,8 @@ struct cast_graph_masks {
   const struct model_calls *calls;
   uint32_t *state_of; // by value, way and side: 1 + which one
   uint32_t n_values;
-  uint8_t *far;    // by value
-  uint8_t *may_be; // by value: SAYS_BOUND, SAYS_MASK, as far as the elements of a constant go
+  uint8_t *distant; // by value
+  uint8_t *may_be;  // by value: SAYS_BOUND, SAYS_MASK, as far as the elements of a constant go
   TABLE(struct state, states);
   TABLE(struct edge, edges);
   TABLE(uint32_t, list); // states that are to be looked at
@@ -346,13 +346,13 @@ struct elements {
 
 // Are the elements beyond it one number, but for the sign?
 static bool are_alike(const struct elements *e, double most) {
-  double far = 0;
+  double distant = 0;
   for (uint32_t i = 0; i < e->n; i++) {
     if (!is_beyond(e->x[i], most)) continue;
-    if (far != 0 && fabs(e->x[i]) != far) return false;
-    far = fabs(e->x[i]);
+    if (distant != 0 && fabs(e->x[i]) != distant) return false;
+    distant = fabs(e->x[i]);
   }
-  return far != 0;
+  return distant != 0;
 }
 
 static bool any_beyond(const struct elements *e, double most) {
@@ -457,9 +457,9 @@ static void flow_on(struct cast_graph_masks *g) {
         *TABLE_PUSH(g, list) = *state_at(g, v, ALONE, side) - 1;
   while (g->n_list > 0) {
     struct state *s = &g->states[g->list[--g->n_list]];
-    if (s->far) continue;
-    s->far = true;
-    g->far[s->value] |= s->side == BELOW ? CAST_GRAPH_BELOW : CAST_GRAPH_ABOVE;
+    if (s->distant) continue;
+    s->distant = true;
+    g->distant[s->value] |= s->side == BELOW ? CAST_GRAPH_BELOW : CAST_GRAPH_ABOVE;
     for (uint32_t e = s->first_out; e != NO_ID; e = g->edges[e].next_out)
       *TABLE_PUSH(g, list) = g->edges[e].to;
   }
@@ -471,7 +471,7 @@ struct cast_graph_masks *cast_graph_masks_of(struct kit *k, const struct model_c
   g->k = k;
   g->calls = calls;
   g->n_values = k->m->n_values;
-  g->far = arena_zalloc(a, g->n_values + (size_t)1);
+  g->distant = arena_zalloc(a, g->n_values + (size_t)1);
   g->may_be = arena_zalloc(a, g->n_values + (size_t)1);
   g->state_of = arena_zalloc(a, (g->n_values + (size_t)1) * WAYS * SIDES * sizeof *g->state_of);
   begin(g);
@@ -489,7 +489,7 @@ void cast_graph_masks_free(struct cast_graph_masks *g) {
 }
 
 unsigned cast_graph_far(const struct cast_graph_masks *g, uint32_t value) {
-  return value < g->n_values ? g->far[value] : 0;
+  return value < g->n_values ? g->distant[value] : 0;
 }
 
 // ---- what it becomes -----------------------------------------------------------------------------
@@ -517,10 +517,10 @@ static uint32_t masked_numbers(struct kit *k, uint32_t of, const struct elements
 static uint32_t masked(struct kit *k, uint32_t of, float most) {
   const enum recipe_map_op beyond = most < 0 ? RECIPE_MAP_LESS : RECIPE_MAP_GREATER;
   const enum recipe_map_op within = most < 0 ? RECIPE_MAP_GREATER : RECIPE_MAP_LESS;
-  const uint32_t far = recipe_map(k->r, beyond, (const uint32_t[]){of, number(k, most)});
+  const uint32_t distant = recipe_map(k->r, beyond, (const uint32_t[]){of, number(k, most)});
   const uint32_t finite =
       recipe_map(k->r, within, (const uint32_t[]){of, number(k, most < 0 ? -INFINITY : INFINITY)});
-  const uint32_t both = recipe_map(k->r, RECIPE_MAP_AND, (const uint32_t[]){far, finite});
+  const uint32_t both = recipe_map(k->r, RECIPE_MAP_AND, (const uint32_t[]){distant, finite});
   return recipe_map(k->r, RECIPE_MAP_WHERE, (const uint32_t[]){both, number(k, most), of});
 }
 

@@ -143,9 +143,9 @@ static void count_unknown(struct cast_graph_ranges *g) {
 // ---- what does not fit ---------------------------------------------------------------------------
 
 static double magnitude(const struct cast_graph_ranges *g, uint32_t v) {
-  const unsigned far = cast_graph_far(g->masks, v);
-  const double below = far & CAST_GRAPH_BELOW ? 0 : -g->least[v];
-  const double above = far & CAST_GRAPH_ABOVE ? 0 : g->most[v];
+  const unsigned distant = cast_graph_far(g->masks, v);
+  const double below = distant & CAST_GRAPH_BELOW ? 0 : -g->least[v];
+  const double above = distant & CAST_GRAPH_ABOVE ? 0 : g->most[v];
   return fmax(fmax(below, above), 0);
 }
 

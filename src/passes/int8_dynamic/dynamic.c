@@ -235,14 +235,14 @@ static int end(struct dynamic *d, struct err *err) {
 
 static void warn_unmatched(struct dynamic *d, const struct name_pattern *p, const char *option) {
   struct kit *k = &d->k;
-  struct name_pattern_nearest near = {0};
+  struct name_pattern_nearest nearest = {0};
   if (p->matches) return;
   for (uint32_t i = 0; i < k->m->n_nodes; i++)
-    name_pattern_consider(&near, p, model_name_str(k->m, k->m->nodes[i].name));
+    name_pattern_consider(&nearest, p, model_name_str(k->m, k->m->nodes[i].name));
   kit_warn(k,
            arena_printf(&k->site, "%s '%s' matches no weight and no node that can be quantized",
                         option, quote_str(p->text).s),
-           name_pattern_hint(&near, &k->site));
+           name_pattern_hint(&nearest, &k->site));
 }
 
 static void warn_all_unmatched(struct dynamic *d) {

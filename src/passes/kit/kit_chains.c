@@ -331,9 +331,9 @@ static bool slice(struct eval *v) {
     const int64_t to = ends[i] < 0 ? ends[i] + size : ends[i];
     const int64_t first = step > 0 ? clamp(from, 0, size) : clamp(from, 0, size - 1);
     const int64_t last = step > 0 ? clamp(to, 0, size) : clamp(to, -1, size - 1);
-    const int64_t far = step > 0 ? last - first : first - last;
+    const int64_t distance = step > 0 ? last - first : first - last;
     const int64_t by = step > 0 ? step : -step;
-    dims[at] = far > 0 && size > 0 ? (far - 1) / by + 1 : 0;
+    dims[at] = distance > 0 && size > 0 ? (distance - 1) / by + 1 : 0;
     view.first += dims[at] ? first * strides[at] : 0;
     // Steps past the end are never taken: the size bounds them.
     view.step[at] = dims[at] > 1 ? step * strides[at] : 0;
@@ -457,12 +457,13 @@ static bool range(struct eval *v) {
   for (uint32_t i = 0; i < 3; i++)
     if (v->in[i].n != 1 || !v->in[i].known[0] || v->in[i].dtype != v->in[0].dtype) return false;
   const int64_t start = v->in[0].x[0], limit = v->in[1].x[0], step = v->in[2].x[0];
-  int64_t far, n = 0;
-  if (step == 0 || step == INT64_MIN || __builtin_sub_overflow(limit, start, &far)) return false;
-  if (far == INT64_MIN) return false;
+  int64_t distance, n = 0;
+  if (step == 0 || step == INT64_MIN || __builtin_sub_overflow(limit, start, &distance))
+    return false;
+  if (distance == INT64_MIN) return false;
   const int64_t by = step > 0 ? step : -step;
-  far = step > 0 ? far : -far;
-  if (far > 0) n = (far - 1) / by + 1;
+  distance = step > 0 ? distance : -distance;
+  if (distance > 0) n = (distance - 1) / by + 1;
   if (!make(v, v->in[0].dtype, &n, 1)) return false;
   for (uint32_t i = 0; i < v->out->n; i++)
     put(v, i, true, start + (int64_t)i * step);

@@ -498,7 +498,7 @@ int nbits_choose(struct nbits_work *w, struct nbits_site *sites, uint32_t n, str
 
 // ---- measuring only ----------------------------------------------------------------------------
 
-static void tell(const struct choosing *c, const struct matmulnbits_listener *to) {
+static void tell_rows(const struct choosing *c, const struct matmulnbits_listener *to) {
   for (uint32_t i = 0; i < c->n_sites; i++) {
     const struct weight *w = told_at(c, i);
     if (!w) continue;
@@ -532,7 +532,7 @@ int nbits_measure(struct nbits_work *w, struct nbits_site *sites, uint32_t n,
     sites[i].converts = false;
     sites[i].reason = c.weights[c.weight_of[i]].left;
   }
-  if (rc == 0) tell(&c, to);
+  if (rc == 0) tell_rows(&c, to);
   done(&c);
   return rc;
 }

@@ -255,13 +255,13 @@ static uint32_t form_of(struct shaper *s, uint32_t value) {
 }
 
 static bool fix_reshape(struct shaper *s, uint32_t node) {
-  enum { FAR = 8 };
+  enum { STEPS = 8 };
   struct kit *k = &s->k;
   const uint32_t x = kit_in(k, node, 0), target = kit_in(k, node, 1);
   int64_t list[RECIPE_MAX_RANK], try[RECIPE_MAX_RANK], keeps;
-  uint32_t n = 0, from = NO_ID, far = 0;
+  uint32_t n = 0, from = NO_ID, steps = 0;
   if (x == NO_ID || target == NO_ID || !kit_attr_int(k, node, "allowzero", 0, &keeps)) return false;
-  for (uint32_t at = x; at != NO_ID && far < FAR; at = form_of(s, at), far++) {
+  for (uint32_t at = x; at != NO_ID && steps < STEPS; at = form_of(s, at), steps++) {
     if (!reshape_target(k, node, at, try, &n)) continue;
     memcpy(list, try, sizeof list);
     from = at;

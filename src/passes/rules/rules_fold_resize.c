@@ -189,8 +189,8 @@ static uint32_t taps_of(const struct resize *r, uint32_t axis, double x, double 
 
 // So near to where a rounding jumps, at wholes or between them, that other steps may end on the other side?
 static bool is_near_a_step(double x) {
-  const double near = 1e-3;
-  return fabs(x * 2 - round(x * 2)) < near;
+  const double tolerance = 1e-3;
+  return fabs(x * 2 - round(x * 2)) < tolerance;
 }
 
 static struct rules_value nearest(struct rules_run *run, const struct resize *r, uint32_t axis,

@@ -253,7 +253,7 @@ static bool place(struct rules_run *run, const struct rules_value *result) {
   const uint16_t pass = pass_of(run);
   const uint8_t mark = comes_of_once(run) ? MADE_ONCE : 0;
   uint32_t n_users;
-  const uint32_t *near = users(run, root, &n_users);
+  const uint32_t *nearby = users(run, root, &n_users);
   uint32_t *in = arena_alloc(&run->match, (n_in + 1) * sizeof *in);
   for (uint32_t i = 0; i < n_in; i++)
     in[i] = kit_in(k, root, i);
@@ -274,7 +274,7 @@ static bool place(struct rules_run *run, const struct rules_value *result) {
     run->stack[at] = node;
   }
   for (uint32_t i = 1; i < n_users; i++)
-    put_down(run, near[i]);
+    put_down(run, nearby[i]);
   for (uint32_t i = 0; i < n_in; i++)
     if (in[i] != NO_ID && !(k->m->values[in[i]].flags & VALUE_DEAD)) {
       const uint32_t user = kit_sole_user(k, in[i]);

@@ -156,13 +156,13 @@ static double next_up(enum dtype dtype, double x) {
 }
 
 double stairs_at_least(enum dtype dtype, double x) {
-  const double near = stairs_rounded(dtype, x);
-  return near < x ? next_up(dtype, near) : near;
+  const double rounded = stairs_rounded(dtype, x);
+  return rounded < x ? next_up(dtype, rounded) : rounded;
 }
 
 double stairs_above(enum dtype dtype, double x) {
-  const double near = stairs_rounded(dtype, x);
-  return near <= x ? next_up(dtype, near) : near;
+  const double rounded = stairs_rounded(dtype, x);
+  return rounded <= x ? next_up(dtype, rounded) : rounded;
 }
 
 // ---- tables ------------------------------------------------------------------------------------

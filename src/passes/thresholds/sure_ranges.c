@@ -76,8 +76,8 @@ static struct range most(struct range a, struct range b) {
 }
 
 static struct range magnitude(struct range a) {
-  const double far = fmax(fabs(a.lo), fabs(a.hi));
-  return (struct range){a.lo <= 0 && a.hi >= 0 ? 0 : fmin(fabs(a.lo), fabs(a.hi)), far};
+  const double farthest = fmax(fabs(a.lo), fabs(a.hi));
+  return (struct range){a.lo <= 0 && a.hi >= 0 ? 0 : fmin(fabs(a.lo), fabs(a.hi)), farthest};
 }
 
 // As numbers of the type; what leaves a type of integers may be anything in it.

@@ -118,10 +118,10 @@ static void clip(double *x, size_t n, enum dtype other) {
 
 // What both take for minus (or plus) infinity becomes 0 in both: it is no error, and hides none of the others by its size.
 static void level(double *x, double *y, size_t n) {
-  const double far = 5000;
+  const double limit = 5000;
   for (size_t i = 0; i < n; i++) {
     if (!isfinite(x[i]) || !isfinite(y[i])) continue;
-    if ((x[i] < -far && y[i] < -far) || (x[i] > far && y[i] > far)) x[i] = y[i] = 0;
+    if ((x[i] < -limit && y[i] < -limit) || (x[i] > limit && y[i] > limit)) x[i] = y[i] = 0;
   }
 }
 

@@ -12,7 +12,7 @@
 #include <ctype.h>
 #include <math.h>
 
-enum { CHUNK = 1024, SMALL_NUMBERS = 10, KNOWN_AT_MOST = 1024, FAR = 1000, NORMAL_AT_MOST = 6 };
+enum { CHUNK = 1024, SMALL_NUMBERS = 10, KNOWN_AT_MOST = 1024, FAR_OFF = 1000, NORMAL_AT_MOST = 6 };
 
 // ---- where elements go -----------------------------------------------------------------------------------
 
@@ -296,8 +296,8 @@ static void draw_floats(struct story *t) {
     if (t->range.high < high) high = t->range.high;
     if (low > high) low = t->range.low, high = t->range.high;
   }
-  if (low < -FAR) low = -INFINITY;
-  if (high > (float)FAR) high = INFINITY;
+  if (low < -FAR_OFF) low = -INFINITY;
+  if (high > (float)FAR_OFF) high = INFINITY;
   if (low <= -(float)NORMAL_AT_MOST && high >= (float)NORMAL_AT_MOST)
     low = -INFINITY, high = INFINITY;
   for (uint64_t i = 0; i < t->n; i++) {

@@ -120,7 +120,7 @@ bool verify_places_step(struct verify_run *r, uint32_t place);
 // that case; *near is false if it does not run. Both arrays have the same dims; their types may be two types of floats.
 // -1: stopped, or something could not be read.
 int verify_places_near(struct verify_run *r, const struct array_case *c, uint32_t place,
-                       const struct array *a, const struct array *b, double most, bool *near,
+                       const struct array *a, const struct array *b, double most, bool *is_near,
                        struct err *err);
 void verify_places_close(struct verify_places *p); // may be NULL
 

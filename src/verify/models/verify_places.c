@@ -256,7 +256,7 @@ struct block {
 
 // Elements [first, first + n) of the output.
 static int compare_block(const struct lines *l, const struct array *const y[2], uint64_t first,
-                         size_t n, struct block *b, double most, bool *near, struct err *err) {
+                         size_t n, struct block *b, double most, bool *is_near, struct err *err) {
   const size_t bytes[2] = {bytes_of(l->types[0]), bytes_of(l->types[1])};
   int64_t dim = 0;
   for (unsigned s = 0; s < 2; s++)
@@ -271,7 +271,7 @@ static int compare_block(const struct lines *l, const struct array *const y[2], 
       if (read_element(l, first + i, at[s], b->elements[s] + (size_t)dim * l->width, &outside, err))
         return -1;
     if (outside) {
-      *near = false;
+      *is_near = false;
       return 0;
     }
     dim++;
@@ -290,36 +290,37 @@ static int compare_block(const struct lines *l, const struct array *const y[2], 
                              .bytes = (uint64_t)dim * l->width,
                              .at = b->elements[s]};
   if (compare_arrays(&pair[0], &pair[1], &bounds, NULL, &got, err)) return -1;
-  *near = got.end == COMPARE_PASSED;
+  *is_near = got.end == COMPARE_PASSED;
   return 0;
 }
 
 // Are the elements of x there near each other? *y: the places in both models.
 static int compare_places(const struct arrays *x, const struct found *f,
-                          const struct array *const y[2], double most, struct arena *a, bool *near,
-                          struct err *err) {
+                          const struct array *const y[2], double most, struct arena *a,
+                          bool *is_near, struct err *err) {
   struct lines l;
   struct block *block = arena_alloc(a, sizeof *block);
   int rc = 0;
-  *near = x->n == 1 && lines_of(&l, &x->list[0], f, y);
-  for (uint64_t i = 0; *near && i < y[0]->count && rc == 0; i += BLOCK)
-    rc = compare_block(&l, y, i, (size_t)min_u64(y[0]->count - i, BLOCK), block, most, near, err);
+  *is_near = x->n == 1 && lines_of(&l, &x->list[0], f, y);
+  for (uint64_t i = 0; *is_near && i < y[0]->count && rc == 0; i += BLOCK)
+    rc =
+        compare_block(&l, y, i, (size_t)min_u64(y[0]->count - i, BLOCK), block, most, is_near, err);
   return rc;
 }
 
 int verify_places_near(struct verify_run *r, const struct array_case *c, uint32_t place,
-                       const struct array *a, const struct array *b, double most, bool *near,
+                       const struct array *a, const struct array *b, double most, bool *is_near,
                        struct err *err) {
   const struct array *const y[2] = {a, b};
   struct arena scratch = {0};
   struct arrays x;
-  *near = false;
+  *is_near = false;
   if (!verify_places_has(r, place) || !(most > 0)) return 0;
   // Both models have the same inputs and constants, so that other places in them are wrong.
   if (r->side[0].model.values[found_of(r, place)->read].kind != VALUE_NODE_OUTPUT) return 0;
   const uint64_t mark = runtime_mark(r->v->runtime);
   int rc = look(r, c, place, &scratch, &x, err);
-  if (rc == 0) rc = compare_places(&x, found_of(r, place), y, most, &scratch, near, err);
+  if (rc == 0) rc = compare_places(&x, found_of(r, place), y, most, &scratch, is_near, err);
   runtime_release_after(r->v->runtime, mark);
   arena_free(&scratch);
   return rc;

@@ -215,12 +215,12 @@ static int see_places(struct verify_run *r, const struct array_case *c, uint32_t
                       const struct array *a, const struct array *b,
                       const struct compare_bounds *bounds, struct compare_result *got,
                       struct err *err) {
-  bool near = false;
+  bool is_near = false;
   if (got->end != COMPARE_FAILED || !bounds->whole_equal || place >= outputs_of(r) ||
       whole_of(r, place) != VERIFY_WHOLE_PLACE)
     return 0;
-  if (verify_places_near(r, c, place, a, b, bounds->most_relative, &near, err)) return -1;
-  if (!near) return 0;
+  if (verify_places_near(r, c, place, a, b, bounds->most_relative, &is_near, err)) return -1;
+  if (!is_near) return 0;
   got->end = COMPARE_PASSED;
   got->why[0] = 0;
   return 0;

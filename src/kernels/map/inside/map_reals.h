@@ -55,13 +55,13 @@ static inline real REAL(one_if)(bool yes) {
 }
 
 static inline real REAL(floor)(real x) {
-  const real near = REAL(nearest)(x);
-  return REAL(sign_of)(near - REAL(one_if)(near > x), x);
+  const real whole = REAL(nearest)(x);
+  return REAL(sign_of)(whole - REAL(one_if)(whole > x), x);
 }
 
 static inline real REAL(ceil)(real x) {
-  const real near = REAL(nearest)(x);
-  return REAL(sign_of)(near + REAL(one_if)(near < x), x);
+  const real whole = REAL(nearest)(x);
+  return REAL(sign_of)(whole + REAL(one_if)(whole < x), x);
 }
 
 #define LOOP(name, made, expression)                                                               \
