@@ -10,12 +10,13 @@ void observer_say(struct observer *o, enum observer_kind kind, const char *fmt, 
   char room[1024], *sentence = room;
   va_list ap;
   va_start(ap, fmt);
-  const size_t n = (size_t)vsnprintf(room, sizeof room, fmt, ap);
+  const int n = vsnprintf(room, sizeof room, fmt, ap);
   va_end(ap);
-  if (n >= sizeof room) {
-    if (!(sentence = malloc(n + 1))) return; // no memory for words
+  if (n < 0) return;
+  if ((size_t)n >= sizeof room) {
+    if (!(sentence = malloc((size_t)n + 1))) return; // no memory for words
     va_start(ap, fmt);
-    vsnprintf(sentence, n + 1, fmt, ap);
+    vsnprintf(sentence, (size_t)n + 1, fmt, ap);
     va_end(ap);
   }
   o->say(o->ctx, kind, sentence);
