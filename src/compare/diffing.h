@@ -54,7 +54,7 @@ struct matched_tensor {
 
 struct diffing {
   struct work_options work; // its mode is chosen only if weights are compared
-  const char *io_name;      // of that choice, for messages: "--io"
+  const char *io_name;      // of that choice, for messages: "--io"; NULL: not asked for
   const char *weights_word; // as the user names `weights`
   bool allow_links;
   struct diffing_model side[DIFF_SIDES];

@@ -4,10 +4,12 @@
 #include "platform/descriptor.h"
 #include "platform/inside/retry.h"
 #include "platform/inside/variant.h"
+#include "platform/machine.h"
 
 #include <assert.h>
 #include <dirent.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,7 +73,16 @@ static struct file system_file_open_to_write(struct folder in, const char *name,
 }
 
 static struct file system_file_make_nameless(struct folder in, const char *name) {
-  return file_of_descriptor(variant_make_nameless(folder_descriptor(in), name));
+  enum { TRIES = 100 };
+  int fd = variant_make_nameless(folder_descriptor(in), name);
+  for (int i = 0; fd < 0 && (i == 0 || errno == EEXIST) && i < TRIES; i++) {
+    char path[PATH_BYTES];
+    snprintf(path, sizeof path, "%s/.weir-%" PRIu64 "-%" PRIu64, name, process_id(),
+             machine_clock_ns());
+    fd = open_again(in, path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd >= 0) unlinkat(folder_descriptor(in), path, 0);
+  }
+  return file_of_descriptor(fd);
 }
 
 static struct folder system_folder_open(struct folder in, const char *name, unsigned how) {
@@ -79,6 +90,15 @@ static struct folder system_folder_open(struct folder in, const char *name, unsi
 }
 
 // ---- examine ----
+
+// Of times that 64 bits cannot count (before 1677, after 2262) the nearest.
+static int64_t nanoseconds(struct timespec t) {
+  int64_t ns;
+  if (__builtin_mul_overflow((int64_t)t.tv_sec, (int64_t)1000000000, &ns) ||
+      __builtin_add_overflow(ns, (int64_t)t.tv_nsec, &ns))
+    return t.tv_sec < 0 ? INT64_MIN : INT64_MAX;
+  return ns;
+}
 
 static int take_facts(int failed, const struct stat *at, struct entry_facts *out) {
   if (failed) return -1;
@@ -96,8 +116,9 @@ static int take_facts(int failed, const struct stat *at, struct entry_facts *out
       .owner = (uint32_t)at->st_uid,
       .group = (uint32_t)at->st_gid,
       .mode = (uint32_t)at->st_mode & 07777,
+      .modified_ns = nanoseconds(at->st_mtim),
+      .changed_ns = nanoseconds(at->st_ctim),
   };
-  variant_times(at, out);
   return 0;
 }
 
@@ -449,6 +470,10 @@ const struct file_calls file_calls_of_system = {
 const struct file_calls *file_calls = &file_calls_of_system;
 
 // ---- what is made of calls ----
+
+bool file_path(struct file f, char *to) {
+  return variant_path(file_descriptor(f), to);
+}
 
 void file_will_need(struct file f, uint64_t off, uint64_t n) {
   variant_will_need(file_descriptor(f), off, n);

@@ -125,6 +125,9 @@ extern const struct file_calls *file_calls;
 #include "platform/files.def"
 #undef CALL
 
+// A path by which this process opens a file without a name once more, while f is open, in `to`, which has PATH_BYTES. False: the
+// system has none.
+bool file_path(struct file f, char *to);
 // All n bytes from `off` on; fewer where the file ends; -1 and errno where they cannot be read.
 int64_t file_read_all_at(struct file f, void *to, size_t n, uint64_t off);
 // All n bytes; -1 and errno where they do not go: EIO or, of the second, ENOSPC where nothing says why.

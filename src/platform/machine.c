@@ -4,6 +4,7 @@
 #include "platform/inside/variant.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -103,8 +104,27 @@ uint64_t process_id(void) {
   return (uint64_t)getpid();
 }
 
+static const char *first_word;
+
+void process_begin(const char *word) {
+  first_word = word;
+}
+
+// As shells look for it.
+static bool find_program(char *to) {
+  const char *path = machine_variable("PATH");
+  if (!first_word || strchr(first_word, '/')) return first_word && realpath(first_word, to);
+  for (size_t n = 0; path && *path; path += n + (path[n] == ':')) {
+    char program[PATH_BYTES];
+    n = strcspn(path, ":");
+    snprintf(program, sizeof program, "%.*s/%s", (int)n, path, first_word);
+    if (*path == '/' && access(program, X_OK) == 0) return realpath(program, to);
+  }
+  return false;
+}
+
 int process_program(char *to) {
-  return variant_program(to);
+  return variant_program(to) == 0 || find_program(to) ? 0 : -1;
 }
 
 bool process_may_open(uint64_t n, uint64_t *most) {

@@ -58,8 +58,10 @@ const char *machine_temporary_folder(void);
 uint64_t machine_peak_memory(void);
 // Its number, which no other process of this machine has while it lives.
 uint64_t process_id(void);
+// The program begins: the first word of its command line.
+void process_begin(const char *word);
 // The absolute path of its program, links resolved, in `to`, which has PATH_BYTES (files.h); where the system does not say, the path by
-// which it was started. -1: not known, or longer.
+// which it was started, or where the first word leads. -1: not known, or longer.
 int process_program(char *to);
 // May it have n files open at a time? Its limit is raised as far as that takes. False: *most is what it may have.
 bool process_may_open(uint64_t n, uint64_t *most);

@@ -52,7 +52,7 @@ static bool lay_zeros(uintptr_t fault) {
     if (at <= ROW_CLAIMED || fault < at || fault - at >= n) continue;
     atomic_store_explicit(&live[i].broken, true, memory_order_relaxed);
     uintptr_t page = fault & ~(uintptr_t)(page_bytes - 1);
-    return variant_lay_zeros(page, at + n - page);
+    return variant_lay_zeros((void *)page, at + n - page, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED);
   }
   return false;
 }

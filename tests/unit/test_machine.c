@@ -65,6 +65,7 @@ static void names_are_cut(void **state) {
   machine_name(start, sizeof start);
   assert_true(strlen(start) <= 2);
   assert_memory_equal(start, name, strlen(start));
+  process_begin("sh"); // where the system does not say
   assert_int_equal(process_program(program), 0);
   assert_int_equal(program[0], '/');
 }

@@ -17,8 +17,9 @@ static const char *name_of(const struct cli_args *args, enum cli_option option, 
 }
 
 struct request_limits cli_request_limits(const struct cli_args *args) {
-  struct request_limits limits = {.memory_name = name_of(args, OPT_MEMORY, "--memory"),
-                                  .io_name = name_of(args, OPT_IO, "--io")};
+  struct request_limits limits = {
+      .memory_name = name_of(args, OPT_MEMORY, "--memory"),
+      .io_name = name_of(args, OPT_IO, cli_given(args, OPT_IO) ? "--io" : NULL)};
   FILL(args, request_limits, &limits);
   return limits;
 }

@@ -12,11 +12,13 @@
 #include <malloc.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -26,6 +28,10 @@ int variant_make_nameless(int in, const char *name) {
   AGAIN(fd, openat(in, name, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
   if (fd < 0 && errno == EISDIR) errno = EOPNOTSUPP; // Linux before 3.11
   return fd;
+}
+
+bool variant_path(int fd, char *to) {
+  return snprintf(to, PATH_BYTES, "/proc/self/fd/%d", fd) > 0;
 }
 
 // The system call itself: musl has no function for it.
@@ -126,20 +132,6 @@ bool variant_is_administrator(void) {
   return data[CAP_TO_INDEX(CAP_SYS_RESOURCE)].effective & CAP_TO_MASK(CAP_SYS_RESOURCE);
 }
 
-// Of times that 64 bits cannot count (before 1677, after 2262) the nearest.
-static int64_t nanoseconds(struct timespec t) {
-  int64_t ns;
-  if (__builtin_mul_overflow((int64_t)t.tv_sec, (int64_t)1000000000, &ns) ||
-      __builtin_add_overflow(ns, (int64_t)t.tv_nsec, &ns))
-    return t.tv_sec < 0 ? INT64_MIN : INT64_MAX;
-  return ns;
-}
-
-void variant_times(const struct stat *at, struct entry_facts *out) {
-  out->modified_ns = nanoseconds(at->st_mtim);
-  out->changed_ns = nanoseconds(at->st_ctim);
-}
-
 // ---- maps.h ----
 
 #ifndef SYS_cachestat
@@ -151,9 +143,8 @@ int variant_unreserved_flag(void) {
 }
 
 // A bare system call: that is what a handler may do.
-bool variant_lay_zeros(uintptr_t at, size_t bytes) {
-  return syscall(SYS_mmap, at, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0L) ==
-         (long)at;
+bool variant_lay_zeros(void *at, size_t bytes, int flags) {
+  return syscall(SYS_mmap, at, bytes, PROT_READ, flags, -1, 0L) == (long)at;
 }
 
 // cachestat(2), whose kernel header is newer than the oldest we build with. Unlike a read that must

@@ -4,11 +4,11 @@
 
 #include "platform/children.h"
 
-#include <sys/stat.h>
 #include <sys/types.h>
 
-// Contracts as in files.def; descriptors, and -1 with errno.
+// Contracts as in files.def; descriptors, and -1 with errno. EOPNOTSUPP: no file without a name.
 int variant_make_nameless(int in, const char *name);
+bool variant_path(int fd, char *to); // file_path
 int variant_rename_new(int from_in, const char *from, int to_in, const char *to);
 int64_t variant_write(int fd, const void *bytes, size_t n, uint64_t off, unsigned how);
 int variant_reserve(int fd, uint64_t off, uint64_t n);
@@ -27,8 +27,6 @@ int variant_may(int in, const char *name, int mode);
 int variant_place_flag(void);
 // May this process use what a file system keeps back for the administrator?
 bool variant_is_administrator(void);
-// The times of a stat, in nanoseconds.
-void variant_times(const struct stat *at, struct entry_facts *out);
 
 // ---- the machine and this process ----
 
@@ -42,7 +40,7 @@ uint64_t variant_physical_memory(void);
 uint64_t variant_group_limit(const char *root);
 // As machine_peak_memory; 0: nobody says.
 uint64_t variant_peak_memory(void);
-// As process_program.
+// As process_program, without process_begin.
 int variant_program(char *to);
 // As terminal_columns.
 uint32_t variant_columns(int fd);
@@ -51,8 +49,8 @@ uint32_t variant_columns(int fd);
 
 // MAP_NORESERVE where there is such, else 0.
 int variant_unreserved_flag(void);
-// Zeros, only to be read, in place of whole pages. It does what a signal handler may do.
-bool variant_lay_zeros(uintptr_t at, size_t bytes);
+// mmap of pages without a file, only to be read, at `at` itself. It does what a signal handler may do.
+bool variant_lay_zeros(void *at, size_t bytes, int flags);
 // How many pages of a range of a file are in the system's cache; 0 where it does not say.
 uint64_t variant_cached_pages(int fd, uint64_t off, uint64_t n);
 void variant_large_pages(void *at, size_t bytes);

@@ -49,6 +49,10 @@ bool io_mode_by_name(const char *name, enum io_mode *mode) {
   return false;
 }
 
+bool io_has_ring(void) {
+  return io_uring_engine.start != NULL;
+}
+
 // Sets up a ring of the smallest useful size and takes it down again.
 static int try_ring(void) {
   const struct io_engine *e = io_engine_of(IO_URING);
@@ -65,6 +69,7 @@ static const char *cause_of(int errnum) {
   case EACCES:
     return "not permitted here: Docker's default seccomp profile blocks it, and so does the sysctl "
            "kernel.io_uring_disabled; allow it there";
+  case EOPNOTSUPP: return "not part of this build, which uses POSIX alone";
   case ENOSYS: return "not offered by this kernel or sandbox: it needs Linux 5.6 or newer";
   case ENOMEM: return "refused for lack of memory: raise the limit on locked memory (ulimit -l)";
   case EMFILE:

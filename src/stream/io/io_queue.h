@@ -46,6 +46,8 @@ struct io_tile {
   size_t n;
 };
 
+// Is io_uring part of this build?
+bool io_has_ring(void);
 // Decides IO_AUTO once for the process: tries to set up a ring, and makes it IO_RING_OR_SYNC. On EPERM, ENOSYS, ENOMEM, EMFILE
 // (or no uring at build time) falls back to sync, and *why says what io_uring is ("not permitted
 // here: …"), else it is NULL. With IO_URING asked for explicitly a failure is an error.

@@ -2,7 +2,7 @@
 //
 // io decides (io_choose) and says what io_uring is; that there is an option --io, and that sync
 // gives the same bytes, is said here. The notice comes once, and only where nobody asked for an
-// engine: who did gets an error instead.
+// engine: who did gets an error instead. A build without any other says it only to who asks.
 #include "stream/run/engine.h"
 
 #include <stdio.h>
@@ -27,6 +27,6 @@ int engine_pick(enum io_mode *mode, const char *option, struct observer *o, stru
     err_fill_hint_of(err, &cause);
     return -1;
   }
-  if (note.s[0]) observer_notice(o, "%s", note.s);
+  if (note.s[0] && (option || io_has_ring())) observer_notice(o, "%s", note.s);
   return 0;
 }

@@ -12,7 +12,8 @@ struct engine_note {
 };
 int engine_choose(enum io_mode *mode, struct engine_note *note, struct err *err);
 
-// The same for *mode as it was asked for by `option` ("--io"). Tells the observer where another engine took its place.
+// The same for *mode as it was asked for by `option` ("--io"; NULL: by nobody). Tells the observer where another engine took its place, but
+// nobody of a build that has no other.
 int engine_pick(enum io_mode *mode, const char *option, struct observer *o, struct err *err);
 
 #endif

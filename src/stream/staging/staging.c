@@ -75,18 +75,11 @@ int staging_open_null(struct staging *st, const struct plan *p, const char *dest
   return 0;
 }
 
-// File systems that know no files without a name (network ones) get one with a name for a moment.
 // Its folder is ours: what a kill leaves there goes with it.
 struct file staging_unnamed_file(void *staging) {
-  static const char name[] = "statistics";
   const struct staging *st = staging;
   const struct folder in = folder_is_open(st->folder) ? st->folder : st->unnamed_in;
-  if (!folder_is_open(in)) return NO_FILE;
-  struct file f = file_make_nameless(in, ".");
-  if (file_is_open(f) || !folder_is_open(st->folder)) return f;
-  f = file_open_to_write(in, name, FILE_NO_LINK | FILE_NEW | FILE_READ, 0600);
-  if (file_is_open(f)) file_remove(in, name);
-  return f;
+  return folder_is_open(in) ? file_make_nameless(in, ".") : NO_FILE;
 }
 
 // ---- free space ----
@@ -134,9 +127,11 @@ static int open_output(const struct opening *o, uint32_t i) {
   if (errno != EOPNOTSUPP && errno != ENOSYS)
     return err_errno(o->err, errno, ERR_IO, "cannot reserve %s bytes for '%s' in '%s'",
                      decimal(out->size).s, quote_str(out->name).s, quote_str(o->st->dest_path).s);
+  const bool told = errno == EOPNOTSUPP; // elsewhere it could be had
   if (file_set_size(fd, out->size))
     return err_errno(o->err, errno, ERR_IO, "cannot set the size of '%s' to %s bytes",
                      quote_str(out->name).s, decimal(out->size).s);
+  if (!told) return 0;
   say(o, "the file system of '%s' cannot reserve space for '%s': it may become full during the run",
       quote_str(o->st->dest_path).s, quote_str(out->name).s);
   return 0;

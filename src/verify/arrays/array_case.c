@@ -244,6 +244,13 @@ static int already_there(const char *path, const char *name, struct err *err) {
   return err_hint(err, "choose another folder, or remove it");
 }
 
+// What is there and empty may be replaced: there is nothing in it.
+static int rename_set(struct folder in, const char *from, const char *to) {
+  if (entry_rename_new(in, from, in, to) == 0) return 0;
+  if (errno != EINVAL && errno != ENOSYS) return -1;
+  return entry_rename(in, from, in, to);
+}
+
 static int write_set(struct folder in, const char *path, uint32_t k, const struct arrays *inputs,
                      const struct arrays *outputs, struct err *err) {
   char name[64], beside[80];
@@ -255,10 +262,11 @@ static int write_set(struct folder in, const char *path, uint32_t k, const struc
   if (folder_make(in, beside, 0777))
     return err_errno(err, errno, ERR_IO, "cannot make a folder in '%s'", quote_path(path).s);
   int bad = fill_set(in, beside, inputs, outputs, err);
-  if (!bad && entry_rename_new(in, beside, in, name))
-    bad = errno == EEXIST ? already_there(path, name, err)
-                          : err_errno(err, errno, ERR_IO, "cannot rename '%s' to '%s' in '%s'",
-                                      beside, name, quote_path(path).s);
+  if (!bad && rename_set(in, beside, name))
+    bad = errno == EEXIST || errno == ENOTEMPTY
+              ? already_there(path, name, err)
+              : err_errno(err, errno, ERR_IO, "cannot rename '%s' to '%s' in '%s'", beside, name,
+                          quote_path(path).s);
   if (bad)
     remove_set(in, beside);
   else

@@ -20,7 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { LARGE = 1 << 20, MOST_INLINE = 32 << 20, FILE_ALIGN = 4096, TRIES = 100 };
+enum { LARGE = 1 << 20, MOST_INLINE = 32 << 20, FILE_ALIGN = 4096 };
 static const double DEFAULT_SECONDS = 600;
 
 struct runtime {
@@ -145,16 +145,8 @@ static enum runtime_end start(struct runtime *r, struct err *err) {
 
 // ---- open and close -------------------------------------------------------------------------------
 
-// A file without a name; on a file system that has no such, it has one for a moment.
-static int make_scratch(const char *folder, struct arena *a, struct file *out, struct err *err) {
+static int make_scratch(const char *folder, struct file *out, struct err *err) {
   *out = file_make_nameless(HERE, folder);
-  for (uint64_t i = 0; !file_is_open(*out) && i < TRIES; i++) {
-    const char *name =
-        arena_printf(a, "%s/weir-ort-%s-%s", folder, decimal(process_id()).s, decimal(i).s);
-    *out = file_open_to_write(HERE, name, FILE_NEW | FILE_READ | FILE_NO_LINK, 0600);
-    if (file_is_open(*out)) (void)file_remove(HERE, name);
-    if (!file_is_open(*out) && errno != EEXIST) break;
-  }
   if (file_is_open(*out)) return 0;
   return err_errno(err, errno, ERR_IO, "cannot make a scratch file in '%s'", quote_path(folder).s);
 }
@@ -167,8 +159,8 @@ static int open_rest(struct runtime *r, struct err *err) {
   const char *folder = scratch_folder(&r->o);
   if (runtime_find_program(&r->arena, &r->program, err) < 0) return -1;
   if (runtime_find_library(r->o.library, &r->arena, &r->library, err) < 0) return -1;
-  if (make_scratch(folder, &r->arena, &r->inputs, err) < 0) return -1;
-  if (make_scratch(folder, &r->arena, &r->outputs, err) < 0) return -1;
+  if (make_scratch(folder, &r->inputs, err) < 0) return -1;
+  if (make_scratch(folder, &r->outputs, err) < 0) return -1;
   if (start(r, err) == RUNTIME_DONE) return 0;
   if (err->kind == ERR_FAIL) err->kind = ERR_RUNTIME; // it dies or hangs before there is a model
   return -1;

@@ -13,6 +13,7 @@
 #include "execute/execution.h"
 #include "pipeline/pipeline.h"
 #include "plan/plan.h"
+#include "stream/sys/scratch.h"
 #include "verify/run/verify.h"
 #include "verify/sites/checkpoint_model.h"
 
@@ -24,8 +25,10 @@ struct checkpoint {
 
 struct checkpoints {
   const struct pipeline *pipeline;
-  struct file log; // without a name, with the lines of the edit log; none: it could not be made
+  struct file
+      log; // with the lines of the edit log, without a name if it can be; none: it could not be made
   const char *log_path;
+  struct scratch named; // where that name is
   TABLE(struct checkpoint, rows);
 };
 

@@ -17,9 +17,8 @@ const char version_date[] = WEIR_DATE;
 
 void version_print(FILE *to) {
   fprintf(to, "weir %s\n", version_number);
-  fprintf(to,
-          "built with libcrypto %s, liburing %s, protobuf-c %s, cJSON %s, libyaml %s, zlib %s\n",
-          WEIR_LIBCRYPTO, WEIR_LIBURING, WEIR_PROTOBUF_C, WEIR_CJSON, WEIR_LIBYAML, WEIR_ZLIB);
+  fprintf(to, "built with libcrypto %s, %s, protobuf-c %s, cJSON %s, libyaml %s, zlib %s\n",
+          WEIR_LIBCRYPTO, WEIR_RING, WEIR_PROTOBUF_C, WEIR_CJSON, WEIR_LIBYAML, WEIR_ZLIB);
   fprintf(to, "instruction set: %s\n", kernels_isa_name());
   enum io_mode mode = IO_AUTO;
   struct engine_note note;
