@@ -2,7 +2,6 @@
 #include "platform/children.h"
 
 #include "platform/descriptor.h"
-#include "platform/inside/retry.h"
 #include "platform/inside/variant.h"
 
 #include <fcntl.h>
@@ -177,18 +176,6 @@ void child_close(struct child *c) {
   file_close(&c->line);
   file_close(&c->said);
   c->process = 0;
-}
-
-bool child_sizes(const struct child *c, struct child_sizes *out) {
-  return variant_child_sizes((pid_t)c->process, out);
-}
-
-void child_limit(const struct child *c, uint64_t bytes) {
-  variant_child_limit((pid_t)c->process, bytes);
-}
-
-void child_unlimit(const struct child *c) {
-  variant_child_unlimit((pid_t)c->process);
 }
 
 // ---- in the program that was started ----

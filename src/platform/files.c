@@ -2,7 +2,6 @@
 #include "platform/files.h"
 
 #include "platform/descriptor.h"
-#include "platform/inside/retry.h"
 #include "platform/inside/variant.h"
 #include "platform/machine.h"
 
@@ -85,10 +84,6 @@ static struct file system_file_make_nameless(struct folder in, const char *name)
   return file_of_descriptor(fd);
 }
 
-static struct folder system_folder_open(struct folder in, const char *name, unsigned how) {
-  return folder_of_descriptor(open_again(in, name, folder_flags(how), 0));
-}
-
 // ---- examine ----
 
 // Of times that 64 bits cannot count (before 1677, after 2262) the nearest.
@@ -122,21 +117,14 @@ static int take_facts(int failed, const struct stat *at, struct entry_facts *out
   return 0;
 }
 
-static int system_file_look(struct file f, struct entry_facts *out) {
+static int look(int fd, struct entry_facts *out) {
   struct stat at;
-  return take_facts(fstat(file_descriptor(f), &at), &at, out);
+  return take_facts(fstat(fd, &at), &at, out);
 }
 
-static int system_folder_look(struct folder f, struct entry_facts *out) {
+static int look_at(int in, const char *name, unsigned how, struct entry_facts *out) {
   struct stat at;
-  return take_facts(fstat(folder_descriptor(f), &at), &at, out);
-}
-
-static int system_entry_look(struct folder in, const char *name, unsigned how,
-                             struct entry_facts *out) {
-  struct stat at;
-  const int flags = how & FILE_NO_LINK ? AT_SYMLINK_NOFOLLOW : 0;
-  return take_facts(fstatat(folder_descriptor(in), name, &at, flags), &at, out);
+  return take_facts(fstatat(in, name, &at, how & FILE_NO_LINK ? AT_SYMLINK_NOFOLLOW : 0), &at, out);
 }
 
 static int system_entry_may(struct folder in, const char *name, unsigned may) {
@@ -145,18 +133,6 @@ static int system_entry_may(struct folder in, const char *name, unsigned may) {
   struct stat at; // whether it is there is asked so: every sandbox knows that call
   return wanted ? variant_may(folder_descriptor(in), name, wanted)
                 : fstatat(folder_descriptor(in), name, &at, 0);
-}
-
-static int64_t system_entry_target(struct folder in, const char *name, char *to, size_t n) {
-  return readlinkat(folder_descriptor(in), name, to, n);
-}
-
-static int system_path_real(const char *path, char *to) {
-  return realpath(path, to) ? 0 : -1;
-}
-
-static int system_entry_born(struct folder in, const char *name, int64_t *ns) {
-  return variant_born(folder_descriptor(in), name, ns);
 }
 
 static int system_folder_names(struct folder f, int (*each)(void *ctx, const char *name), void *ctx,
@@ -194,154 +170,13 @@ static int room(int fd, bool all, uint64_t *bytes) {
   return 0;
 }
 
-static int system_folder_room(struct folder f, uint64_t *bytes) {
-  return room(folder_descriptor(f), true, bytes);
-}
-
-static int system_file_room(struct file f, uint64_t *bytes) {
-  return room(file_descriptor(f), false, bytes);
-}
-
-// ---- names ----
-
-static int system_folder_make(struct folder in, const char *name, uint32_t mode) {
-  return mkdirat(folder_descriptor(in), name, (mode_t)mode);
-}
-
-static int system_folder_make_unique(char *path) {
-  return mkdtemp(path) ? 0 : -1;
-}
-
-static int system_entry_rename(struct folder from_in, const char *from, struct folder to_in,
-                               const char *to) {
-  return renameat(folder_descriptor(from_in), from, folder_descriptor(to_in), to);
-}
-
-static int system_entry_rename_new(struct folder from_in, const char *from, struct folder to_in,
-                                   const char *to) {
-  return variant_rename_new(folder_descriptor(from_in), from, folder_descriptor(to_in), to);
-}
-
-static int system_entry_link(struct folder from_in, const char *from, struct folder to_in,
-                             const char *to) {
-  return linkat(folder_descriptor(from_in), from, folder_descriptor(to_in), to, 0);
-}
-
-static int system_file_remove(struct folder in, const char *name) {
-  return unlinkat(folder_descriptor(in), name, 0);
-}
-
-static int system_folder_remove(struct folder in, const char *name) {
-  return unlinkat(folder_descriptor(in), name, AT_REMOVEDIR);
-}
-
-static int system_entry_set_owner(struct folder in, const char *name, uint32_t owner,
-                                  uint32_t group) {
-  int rc;
-  AGAIN(rc, fchownat(folder_descriptor(in), name, (uid_t)owner, (gid_t)group, AT_SYMLINK_NOFOLLOW));
-  return rc;
-}
-
-static int system_entry_set_mode(struct folder in, const char *name, uint32_t mode) {
-  int rc;
-  AGAIN(rc, fchmodat(folder_descriptor(in), name, (mode_t)mode, 0));
-  return rc;
-}
-
-// ---- bytes ----
-
-static int64_t system_file_read(struct file f, void *to, size_t n) {
-  ssize_t got;
-  AGAIN(got, read(file_descriptor(f), to, n));
-  return got;
-}
-
-static int64_t system_file_read_at(struct file f, void *to, size_t n, uint64_t off) {
-  ssize_t got;
-  AGAIN(got, pread(file_descriptor(f), to, n, (off_t)off));
-  return got;
-}
-
-static int64_t system_file_write(struct file f, const void *bytes, size_t n) {
-  return write(file_descriptor(f), bytes, n);
-}
-
-static int64_t system_file_write_at(struct file f, const void *bytes, size_t n, uint64_t off) {
-  ssize_t put;
-  AGAIN(put, pwrite(file_descriptor(f), bytes, n, (off_t)off));
-  return put;
-}
-
-static int64_t system_file_try_write_at(struct file f, const void *bytes, size_t n, uint64_t off,
-                                        unsigned how) {
-  return how ? variant_write(file_descriptor(f), bytes, n, off, how)
-             : pwrite(file_descriptor(f), bytes, n, (off_t)off);
-}
-
 static int system_file_wait(struct file f) {
   const int flags = fcntl(file_descriptor(f), F_GETFL);
   return flags < 0 ? -1 : fcntl(file_descriptor(f), F_SETFL, flags & ~O_NONBLOCK);
 }
 
-static int system_file_seek(struct file f, uint64_t off) {
-  return lseek(file_descriptor(f), (off_t)off, SEEK_SET) == (off_t)off ? 0 : -1;
-}
-
-static int system_file_set_size(struct file f, uint64_t n) {
-  int rc;
-  AGAIN(rc, ftruncate(file_descriptor(f), (off_t)n));
-  return rc;
-}
-
-static int system_file_reserve(struct file f, uint64_t off, uint64_t n) {
-  return variant_reserve(file_descriptor(f), off, n);
-}
-
-static int system_file_punch(struct file f, uint64_t off, uint64_t n) {
-  return variant_punch(file_descriptor(f), off, n);
-}
-
-static int system_file_sync(struct file f) {
-  int rc;
-  AGAIN(rc, fsync(file_descriptor(f)));
-  return rc;
-}
-
-static int system_file_sync_data(struct file f) {
-  int rc;
-  AGAIN(rc, fdatasync(file_descriptor(f)));
-  return rc;
-}
-
-static int system_folder_sync(struct folder f) {
-  int rc;
-  AGAIN(rc, fsync(folder_descriptor(f)));
-  return rc;
-}
-
-static int system_file_clone(struct file to, uint64_t to_off, struct file from, uint64_t off,
-                             uint64_t n) {
-  return variant_clone(file_descriptor(to), to_off, file_descriptor(from), off, n);
-}
-
-static int64_t system_file_copy(struct file to, struct file from, size_t n) {
-  return variant_copy(file_descriptor(to), file_descriptor(from), n);
-}
-
-// ---- locks ----
-
-static int lock(int fd, unsigned how) {
-  int rc;
-  AGAIN(rc, flock(fd, (how & LOCK_ALONE ? LOCK_EX : LOCK_SH) | (how & LOCK_NO_WAIT ? LOCK_NB : 0)));
-  return rc;
-}
-
-static int system_file_lock(struct file f, unsigned how) {
-  return lock(file_descriptor(f), how);
-}
-
-static int system_folder_lock(struct folder f, unsigned how) {
-  return lock(folder_descriptor(f), how);
+static int lock_flags(unsigned how) {
+  return (how & LOCK_ALONE ? LOCK_EX : LOCK_SH) | (how & LOCK_NO_WAIT ? LOCK_NB : 0);
 }
 
 // ---- beneath ----
@@ -450,15 +285,19 @@ static int open_beneath(int in, const char *path, int flags, bool walk) {
   return walk_beneath(in, path, flags);
 }
 
-static struct file system_file_open_beneath(struct folder in, const char *path, unsigned how) {
-  return file_of_descriptor(
-      open_beneath(folder_descriptor(in), path, read_flags(how), how & FILE_WALK));
-}
+// ---- calls that are one of the system ----
 
-static struct folder system_folder_open_beneath(struct folder in, const char *path, unsigned how) {
-  return folder_of_descriptor(
-      open_beneath(folder_descriptor(in), path, folder_flags(how), how & FILE_WALK));
-}
+#define ONCE(result, name, parameters, call)                                                       \
+  static result system_##name parameters {                                                         \
+    return call;                                                                                   \
+  }
+#define REPEATED(result, name, parameters, call)                                                   \
+  static result system_##name parameters {                                                         \
+    result rc;                                                                                     \
+    AGAIN(rc, call);                                                                               \
+    return rc;                                                                                     \
+  }
+#include "platform/inside/plain_calls.def"
 
 // ---- the table ----
 
@@ -470,22 +309,6 @@ const struct file_calls file_calls_of_system = {
 const struct file_calls *file_calls = &file_calls_of_system;
 
 // ---- what is made of calls ----
-
-bool file_path(struct file f, char *to) {
-  return variant_path(file_descriptor(f), to);
-}
-
-void file_will_need(struct file f, uint64_t off, uint64_t n) {
-  variant_will_need(file_descriptor(f), off, n);
-}
-
-void file_forget(struct file f, uint64_t off, uint64_t n) {
-  variant_forget(file_descriptor(f), off, n);
-}
-
-void file_write_out(struct file f, uint64_t off, uint64_t n) {
-  variant_write_out(file_descriptor(f), off, n);
-}
 
 uint32_t process_owner(void) {
   return (uint32_t)geteuid();

@@ -145,5 +145,8 @@ bool failure_is_no_room(int errnum);
 FILE *file_stream(struct file f, const char *mode);
 // getc of a stream that one thread has.
 int stream_getc(FILE *f);
+// Why the file is no shared library that a program of this machine can load, as a sentence without its full stop; NULL: nothing in its
+// first bytes is against it.
+const char *library_fault(struct file f);
 
 #endif

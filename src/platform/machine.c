@@ -13,15 +13,13 @@
 
 // ---- the machine ----
 
-uint32_t machine_processors(void) {
-  return variant_processors();
-}
-
 static uint64_t memory_bytes;
 
+// POSIX has no word for how many pages there are; systems have this one.
 static void find_memory(void) {
-  const uint64_t physical = variant_physical_memory(), limit = variant_group_limit("");
-  const uint64_t least = physical < limit ? physical : limit;
+  const long pages = sysconf(_SC_PHYS_PAGES);
+  const uint64_t physical = pages > 0 ? (uint64_t)pages * machine_page_bytes() : UINT64_MAX;
+  const uint64_t limit = variant_group_limit(""), least = physical < limit ? physical : limit;
   memory_bytes = least == UINT64_MAX ? 0 : least;
 }
 
@@ -95,10 +93,6 @@ const char *machine_temporary_folder(void) {
 }
 
 // ---- this process ----
-
-uint64_t machine_peak_memory(void) {
-  return variant_peak_memory();
-}
 
 uint64_t process_id(void) {
   return (uint64_t)getpid();

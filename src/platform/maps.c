@@ -222,7 +222,3 @@ void *lines_new(size_t bytes) {
 void lines_free(void *at) {
   free(at);
 }
-
-void heap_apart_from(size_t bytes) {
-  variant_heap_apart_from(bytes);
-}

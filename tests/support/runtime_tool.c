@@ -12,6 +12,7 @@
 //       --clear                                    forgets inputs and wanted outputs
 //       --release  --peak  --stop                  the stop flag is set from now on
 //       --mark                                     whether there are children or descriptors that were not there before --open
+#include "platform/machine.h"
 #include "platform/descriptor.h"
 #include "verify/runtime/runtime.h"
 
@@ -289,6 +290,7 @@ static int do_word(const char *word, char **rest) {
 }
 
 int main(int argc, char **argv) {
+  process_begin(argv[0]);
   for (int i = 1; i < argc; i++) {
     const int took = do_word(argv[i], argv + i + 1);
     if (took < 0) give_up(argv[i]);

@@ -1,6 +1,6 @@
 // What runtime_process.c and verify_wide.c rely on, with programs that any system has.
 #include "platform/children.h"
-#include "platform/libraries.h"
+#include "platform/files.h"
 #include "platform/maps.h"
 
 #include <setjmp.h>

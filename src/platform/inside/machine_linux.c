@@ -5,8 +5,8 @@
 //
 // Version 1 calls the file memory.limit_in_bytes and has a mount of its own for memory. Where the mounts are elsewhere, or the path is
 // one of another namespace, no file is found and no limit is taken from it.
-#include "platform/inside/retry.h"
 #include "platform/inside/variant.h"
+#include "platform/machine.h"
 
 #include <fcntl.h>
 #include <sched.h>
@@ -18,7 +18,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-uint32_t variant_processors(void) {
+uint32_t machine_processors(void) {
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof set, &set)) return 1;
   const int n = CPU_COUNT(&set);
@@ -34,11 +34,6 @@ bool variant_has_sha2(void) {
 }
 
 // ---- memory ----
-
-uint64_t variant_physical_memory(void) {
-  const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-  return pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : UINT64_MAX;
-}
 
 // What a file of the system says, cut to n - 1 bytes; "" if it cannot be read.
 static void read_text(const char *path, char *text, size_t n) {
@@ -120,26 +115,27 @@ static struct status status_of(const char *path) {
 }
 
 // VmHWM: ru_maxrss would do, but survives exec: it may be that of the program that started us.
-uint64_t variant_peak_memory(void) {
+uint64_t machine_peak_memory(void) {
   const uint64_t peak = status_of("/proc/self/status").peak;
   struct rusage usage;
   if (peak == 0) getrusage(RUSAGE_SELF, &usage);
   return peak ? peak : (uint64_t)usage.ru_maxrss * 1024;
 }
 
-static struct status child_status(pid_t pid) {
+static struct status child_status(const struct child *c) {
   char path[64];
-  snprintf(path, sizeof path, "/proc/%ld/status", (long)pid);
+  snprintf(path, sizeof path, "/proc/%ld/status", (long)c->process);
   return status_of(path);
 }
 
-bool variant_child_sizes(pid_t pid, struct child_sizes *out) {
-  const struct status now = child_status(pid);
+bool child_sizes(const struct child *c, struct child_sizes *out) {
+  const struct status now = child_status(c);
   *out = (struct child_sizes){now.peak, now.anonymous};
   return now.peak > 0 && now.anonymous > 0;
 }
 
-static void set_data_limit(pid_t pid, rlim_t bytes) {
+static void set_data_limit(const struct child *c, rlim_t bytes) {
+  const pid_t pid = (pid_t)c->process;
   struct rlimit limit;
   if (prlimit(pid, RLIMIT_DATA, NULL, &limit) < 0) return;
   limit.rlim_cur = bytes < limit.rlim_max ? bytes : limit.rlim_max;
@@ -147,14 +143,14 @@ static void set_data_limit(pid_t pid, rlim_t bytes) {
 }
 
 // RLIMIT_DATA counts VmData: with mapped files that could be written to, as those of weights.
-void variant_child_limit(pid_t pid, uint64_t bytes) {
-  const struct status now = child_status(pid);
+void child_limit(const struct child *c, uint64_t bytes) {
+  const struct status now = child_status(c);
   if (now.data > 0 && now.anonymous > 0)
-    set_data_limit(pid, now.data + (bytes > now.anonymous ? bytes - now.anonymous : 0));
+    set_data_limit(c, now.data + (bytes > now.anonymous ? bytes - now.anonymous : 0));
 }
 
-void variant_child_unlimit(pid_t pid) {
-  set_data_limit(pid, RLIM_INFINITY);
+void child_unlimit(const struct child *c) {
+  set_data_limit(c, RLIM_INFINITY);
 }
 
 // ---- the program, the terminal ----

@@ -1,6 +1,7 @@
-// What the machine has, as far as POSIX.1-2008 tells, and three words that it does not have but every system: how many processors are on
-// line, how many pages of memory there are, and the peak of a process (ru_maxrss, in units of 1,024 bytes; elsewhere also in bytes).
+// What the machine has, as far as POSIX.1-2008 tells, and two words that every system has, but not that: how many processors are on
+// line, and the peak of a process (ru_maxrss, in units of 1,024 bytes; elsewhere also in bytes).
 #undef _GNU_SOURCE
+#undef _XOPEN_SOURCE
 #define _POSIX_C_SOURCE 200809L
 
 #include "platform/inside/variant.h"
@@ -10,14 +11,13 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-uint32_t variant_processors(void) {
+uint32_t machine_processors(void) {
   const long n = sysconf(_SC_NPROCESSORS_ONLN);
   return n < 1 ? 1 : (uint32_t)n;
 }
 
-uint64_t variant_physical_memory(void) {
-  const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-  return pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : UINT64_MAX;
+bool variant_has_sha2(void) {
+  return false;
 }
 
 uint64_t variant_group_limit(const char *root) {
@@ -26,7 +26,7 @@ uint64_t variant_group_limit(const char *root) {
 }
 
 // It may be that of the program that started us, where that was larger.
-uint64_t variant_peak_memory(void) {
+uint64_t machine_peak_memory(void) {
   struct rusage usage;
   return getrusage(RUSAGE_SELF, &usage) == 0 ? (uint64_t)usage.ru_maxrss * 1024 : 0;
 }

@@ -1,8 +1,8 @@
 // Linux. What an older kernel or a sandbox lacks fails as files.def says. weir-ort runs with every glibc from 2.17 on: what is newer is a
 // bare system call here.
 #include "platform/descriptor.h"
-#include "platform/inside/retry.h"
 #include "platform/inside/variant.h"
+#include "platform/maps.h"
 
 #include <elf.h>
 #include <fcntl.h>
@@ -30,8 +30,8 @@ int variant_make_nameless(int in, const char *name) {
   return fd;
 }
 
-bool variant_path(int fd, char *to) {
-  return snprintf(to, PATH_BYTES, "/proc/self/fd/%d", fd) > 0;
+bool file_path(struct file f, char *to) {
+  return snprintf(to, PATH_BYTES, "/proc/self/fd/%d", file_descriptor(f)) > 0;
 }
 
 // The system call itself: musl has no function for it.
@@ -91,16 +91,16 @@ int variant_born(int in, const char *name, int64_t *ns) {
   return 0;
 }
 
-void variant_will_need(int fd, uint64_t off, uint64_t n) {
-  (void)posix_fadvise(fd, (off_t)off, (off_t)n, POSIX_FADV_WILLNEED);
+void file_will_need(struct file f, uint64_t off, uint64_t n) {
+  (void)posix_fadvise(file_descriptor(f), (off_t)off, (off_t)n, POSIX_FADV_WILLNEED);
 }
 
-void variant_forget(int fd, uint64_t off, uint64_t n) {
-  (void)posix_fadvise(fd, (off_t)off, (off_t)n, POSIX_FADV_DONTNEED);
+void file_forget(struct file f, uint64_t off, uint64_t n) {
+  (void)posix_fadvise(file_descriptor(f), (off_t)off, (off_t)n, POSIX_FADV_DONTNEED);
 }
 
-void variant_write_out(int fd, uint64_t off, uint64_t n) {
-  (void)sync_file_range(fd, (off_t)off, (off_t)n, SYNC_FILE_RANGE_WRITE);
+void file_write_out(struct file f, uint64_t off, uint64_t n) {
+  (void)sync_file_range(file_descriptor(f), (off_t)off, (off_t)n, SYNC_FILE_RANGE_WRITE);
 }
 
 int variant_open(int in, const char *path, int flags, bool beneath) {
@@ -162,7 +162,7 @@ void variant_large_pages(void *at, size_t bytes) {
 }
 
 // By itself glibc's heap raises this border whenever something large is freed, and then keeps as much as it likes.
-void variant_heap_apart_from(size_t bytes) {
+void heap_apart_from(size_t bytes) {
 #ifdef M_MMAP_THRESHOLD
   mallopt(M_MMAP_THRESHOLD, (int)bytes);
 #else
@@ -198,15 +198,16 @@ void variant_end_with_parent(void) {
 
 // ---- libraries.h ----
 
-const char *variant_library_fault(const void *head, size_t n) {
+const char *library_fault(struct file f) {
 #if defined __x86_64__
   enum { OUR_MACHINE = EM_X86_64 };
 #elif defined __aarch64__
   enum { OUR_MACHINE = EM_AARCH64 };
 #endif
   Elf64_Ehdr elf;
-  if (n < sizeof elf || memcmp(head, ELFMAG, SELFMAG) != 0) return "it is not an ELF file";
-  memcpy(&elf, head, sizeof elf);
+  if (file_read_all_at(f, &elf, sizeof elf, 0) < (int64_t)sizeof elf ||
+      memcmp(elf.e_ident, ELFMAG, SELFMAG) != 0)
+    return "it is not an ELF file";
   if (elf.e_ident[EI_CLASS] != ELFCLASS64 || elf.e_machine != OUR_MACHINE)
     return "it is for another kind of processor";
   return elf.e_type != ET_DYN ? "it is not a shared library" : NULL;

@@ -2,77 +2,63 @@
 // path that stays in a folder by one call. Callers know what to do without (files.def). Old kernels and sandboxes have no more, nor has what
 // is common to other systems; the compiler sees to it here.
 #undef _GNU_SOURCE
+#undef _XOPEN_SOURCE
 #define _POSIX_C_SOURCE 200809L
 
 #include "platform/descriptor.h"
-#include "platform/inside/retry.h"
 #include "platform/inside/variant.h"
+#include "platform/maps.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#pragma GCC diagnostic ignored                                                                     \
-    "-Wunused-parameter" // where there is no such call, nothing is done with what it is given
+#pragma GCC diagnostic ignored "-Wunused-parameter" // of calls that there are not
 
-static int none(int errnum) {
-  errno = errnum;
-  return -1;
-}
+#define NONE(result, name, parameters, why)                                                        \
+  result name parameters {                                                                         \
+    errno = why;                                                                                   \
+    return -1;                                                                                     \
+  }
+#define VALUE(result, name, parameters, value)                                                     \
+  result name parameters {                                                                         \
+    return value;                                                                                  \
+  }
+#define NOTHING(name, parameters)                                                                  \
+  void name parameters {                                                                           \
+  }
 
-int variant_make_nameless(int in, const char *name) {
-  return none(EOPNOTSUPP);
-}
-
-bool variant_path(int fd, char *to) {
-  return false;
-}
-
-int variant_rename_new(int from_in, const char *from, int to_in, const char *to) {
-  return none(ENOSYS);
-}
-
-int descriptor_write_flags(unsigned how) {
-  return 0;
-}
-
-int64_t variant_write(int fd, const void *bytes, size_t n, uint64_t off, unsigned how) {
-  return none(EOPNOTSUPP);
-}
-
-int variant_reserve(int fd, uint64_t off, uint64_t n) {
-  return none(ENOSYS);
-}
-
-int variant_punch(int fd, uint64_t off, uint64_t n) {
-  return none(EOPNOTSUPP);
-}
-
-int variant_clone(int to, uint64_t to_off, int from, uint64_t off, uint64_t n) {
-  return none(EOPNOTSUPP);
-}
-
-int64_t variant_copy(int to, int from, size_t n) {
-  return none(EOPNOTSUPP);
-}
-
-int variant_born(int in, const char *name, int64_t *ns) {
-  return none(EOPNOTSUPP);
-}
-
-void variant_will_need(int fd, uint64_t off, uint64_t n) {
-}
-
-void variant_forget(int fd, uint64_t off, uint64_t n) {
-}
-
-void variant_write_out(int fd, uint64_t off, uint64_t n) {
-}
-
-int variant_open(int in, const char *path, int flags, bool beneath) {
-  return none(ENOSYS);
-}
+// clang-format off
+NONE(int, variant_make_nameless, (int in, const char *name), EOPNOTSUPP)
+NONE(int, variant_rename_new, (int from_in, const char *from, int to_in, const char *to), ENOSYS)
+NONE(int, variant_reserve, (int fd, uint64_t off, uint64_t n), ENOSYS)
+NONE(int, variant_punch, (int fd, uint64_t off, uint64_t n), EOPNOTSUPP)
+NONE(int, variant_clone, (int to, uint64_t to_off, int from, uint64_t off, uint64_t n), EOPNOTSUPP)
+NONE(int64_t, variant_copy, (int to, int from, size_t n), EOPNOTSUPP)
+NONE(int64_t, variant_write, (int fd, const void *bytes, size_t n, uint64_t off, unsigned how), EOPNOTSUPP)
+NONE(int, variant_born, (int in, const char *name, int64_t *ns), EOPNOTSUPP)
+NONE(int, variant_open, (int in, const char *path, int flags, bool beneath), ENOSYS)
+VALUE(bool, variant_is_administrator, (void), false)
+VALUE(bool, file_path, (struct file f, char *to), false)
+VALUE(int, descriptor_write_flags, (unsigned how), 0)
+NOTHING(file_will_need, (struct file f, uint64_t off, uint64_t n))
+NOTHING(file_forget, (struct file f, uint64_t off, uint64_t n))
+NOTHING(file_write_out, (struct file f, uint64_t off, uint64_t n))
+// maps.h
+VALUE(int, variant_unreserved_flag, (void), 0)
+VALUE(uint64_t, variant_cached_pages, (int fd, uint64_t off, uint64_t n), 0)
+NOTHING(variant_large_pages, (void *at, size_t bytes))
+NOTHING(heap_apart_from, (size_t bytes))
+// children.h
+VALUE(bool, child_sizes, (const struct child *c, struct child_sizes *out), false)
+NOTHING(child_limit, (const struct child *c, uint64_t bytes))
+NOTHING(child_unlimit, (const struct child *c))
+NOTHING(variant_end_with_parent, (void))
+VALUE(short, variant_hang_up_events, (void), 0)
+// libraries.h
+VALUE(const char *, library_fault, (struct file f), NULL)
+// clang-format on
 
 int variant_may(int in, const char *name, int mode) {
   return faccessat(in, name, mode, AT_EACCESS);
@@ -86,34 +72,12 @@ int variant_place_flag(void) {
 #endif
 }
 
-bool variant_is_administrator(void) {
-  return false;
-}
-
-// ---- maps.h ----
-
-int variant_unreserved_flag(void) {
-  return 0;
-}
-
-// POSIX does not promise that a handler may do this; where it is a system call, it may.
+// POSIX does not say that a handler may do this. Systems where it is a system call let it.
 bool variant_lay_zeros(void *at, size_t bytes, int flags) {
   return mmap(at, bytes, PROT_READ, flags, -1, 0) == at;
 }
 
-uint64_t variant_cached_pages(int fd, uint64_t off, uint64_t n) {
-  return 0;
-}
-
-void variant_large_pages(void *at, size_t bytes) {
-}
-
-void variant_heap_apart_from(size_t bytes) {
-}
-
-// ---- children.h ----
-
-// A program that another thread starts meanwhile may get them: none does.
+// A program that another thread started just now would have them: no thread does.
 static int keep_to_ourselves(int failed, const int ends[2]) {
   for (int i = 0; !failed && i < 2; i++)
     fcntl(ends[i], F_SETFD, FD_CLOEXEC);
@@ -128,32 +92,10 @@ int variant_pipe(int ends[2]) {
   return keep_to_ourselves(pipe(ends), ends);
 }
 
-bool variant_child_sizes(pid_t pid, struct child_sizes *out) {
-  return false;
-}
-
-void variant_child_limit(pid_t pid, uint64_t bytes) {
-}
-
-void variant_child_unlimit(pid_t pid) {
-}
-
-// Those that there may be, of which a few thousand are enough to try.
+// Who was started by weir has none. Of what a shell may have left open, the first few thousand.
 void variant_close_from(int first) {
+  enum { TRIED = 4096 };
   const long most = sysconf(_SC_OPEN_MAX);
-  for (int fd = first; fd < (most > 0 && most < 4096 ? (int)most : 4096); fd++)
+  for (int fd = first; fd < (most > 0 && most < TRIED ? (int)most : TRIED); fd++)
     close(fd);
-}
-
-short variant_hang_up_events(void) {
-  return 0;
-}
-
-void variant_end_with_parent(void) {
-}
-
-// ---- libraries.h ----
-
-const char *variant_library_fault(const void *head, size_t n) {
-  return n == 0 ? "it is empty" : NULL;
 }

@@ -17,7 +17,7 @@
 #include "verify/runtime/runtime_find.h"
 
 #include "base/span.h"
-#include "platform/libraries.h"
+#include "platform/files.h"
 #include "platform/machine.h"
 
 #include <errno.h>

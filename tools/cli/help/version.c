@@ -16,9 +16,10 @@
 const char version_date[] = WEIR_DATE;
 
 void version_print(FILE *to) {
+  const char *ring = io_has_ring() ? "liburing " WEIR_LIBURING : "no io_uring (POSIX alone)";
   fprintf(to, "weir %s\n", version_number);
   fprintf(to, "built with libcrypto %s, %s, protobuf-c %s, cJSON %s, libyaml %s, zlib %s\n",
-          WEIR_LIBCRYPTO, WEIR_RING, WEIR_PROTOBUF_C, WEIR_CJSON, WEIR_LIBYAML, WEIR_ZLIB);
+          WEIR_LIBCRYPTO, ring, WEIR_PROTOBUF_C, WEIR_CJSON, WEIR_LIBYAML, WEIR_ZLIB);
   fprintf(to, "instruction set: %s\n", kernels_isa_name());
   enum io_mode mode = IO_AUTO;
   struct engine_note note;
