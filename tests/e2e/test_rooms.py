@@ -50,7 +50,7 @@ def undefined(archive):
         if line.endswith(".o:"):
             member = line.removesuffix(".o:")
         elif member and line.split():
-            symbols[member].add(line.split()[-1].split("@")[0])
+            symbols[member].add(line.split()[-1].split("@")[0].removeprefix("__sysv_"))  # signal, where POSIX is all
     return symbols
 
 

@@ -196,7 +196,7 @@ void variant_end_with_parent(void) {
   prctl(PR_SET_PDEATHSIG, SIGTERM);
 }
 
-// ---- libraries.h ----
+// ---- libraries ----
 
 const char *library_fault(struct file f) {
 #if defined __x86_64__

@@ -41,6 +41,7 @@ NONE(int, variant_born, (int in, const char *name, int64_t *ns), EOPNOTSUPP)
 NONE(int, variant_open, (int in, const char *path, int flags, bool beneath), ENOSYS)
 VALUE(bool, variant_is_administrator, (void), false)
 VALUE(bool, file_path, (struct file f, char *to), false)
+VALUE(const char *, library_fault, (struct file f), NULL)
 VALUE(int, descriptor_write_flags, (unsigned how), 0)
 NOTHING(file_will_need, (struct file f, uint64_t off, uint64_t n))
 NOTHING(file_forget, (struct file f, uint64_t off, uint64_t n))
@@ -56,8 +57,6 @@ NOTHING(child_limit, (const struct child *c, uint64_t bytes))
 NOTHING(child_unlimit, (const struct child *c))
 NOTHING(variant_end_with_parent, (void))
 VALUE(short, variant_hang_up_events, (void), 0)
-// libraries.h
-VALUE(const char *, library_fault, (struct file f), NULL)
 // clang-format on
 
 int variant_may(int in, const char *name, int mode) {
