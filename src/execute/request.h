@@ -45,11 +45,10 @@ struct request_records {
 };
 
 struct request_limits {
-  uint64_t memory; // bytes
-  uint32_t jobs;   // 0: as work_options
-  enum io_mode io; // IO_AUTO: the run chooses
-  const char *memory_name,
-      *io_name; // for messages: "--memory", or "WEIR_MEMORY"; io_name NULL: not asked for
+  uint64_t memory;                   // bytes
+  uint32_t jobs;                     // 0: as work_options
+  enum io_mode io;                   // IO_AUTO: the run chooses
+  const char *memory_name, *io_name; // for messages: "--memory", or "WEIR_MEMORY"; NULL: unasked
 };
 
 struct request {

@@ -69,7 +69,7 @@ static const char *cause_of(int errnum) {
   case EACCES:
     return "not permitted here: Docker's default seccomp profile blocks it, and so does the sysctl "
            "kernel.io_uring_disabled; allow it there";
-  case EOPNOTSUPP: return "not part of this build, which uses POSIX alone";
+  case EOPNOTSUPP: return "not part of this build (POSIX alone): one for Linux has it";
   case ENOSYS: return "not offered by this kernel or sandbox: it needs Linux 5.6 or newer";
   case ENOMEM: return "refused for lack of memory: raise the limit on locked memory (ulimit -l)";
   case EMFILE:

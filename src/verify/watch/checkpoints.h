@@ -25,10 +25,9 @@ struct checkpoint {
 
 struct checkpoints {
   const struct pipeline *pipeline;
-  struct file
-      log; // with the lines of the edit log, without a name if it can be; none: it could not be made
+  struct file log; // with the lines of the edit log; none: it could not be made
   const char *log_path;
-  struct scratch named; // where that name is
+  struct scratch named; // where it lies, if it has a name
   TABLE(struct checkpoint, rows);
 };
 
