@@ -54,7 +54,7 @@ const char *machine_temporary_folder(void);
 
 // ---- this process ----
 
-// Its peak of resident memory, in bytes.
+// Its peak of resident memory, in bytes; 0: the system does not say.
 uint64_t machine_peak_memory(void);
 // Its number, which no other process of this machine has while it lives.
 uint64_t process_id(void);

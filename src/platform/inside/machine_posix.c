@@ -1,5 +1,4 @@
-// What the machine has, as far as POSIX.1-2008 tells, and two words that every system has, but not that: how many processors are on
-// line, and the peak of a process (ru_maxrss, in units of 1,024 bytes; elsewhere also in bytes).
+// What the machine has, as far as POSIX.1-2008 tells, and a word that every system has, but not that: how many processors are on line.
 #undef _GNU_SOURCE
 #undef _XOPEN_SOURCE
 #define _POSIX_C_SOURCE 200809L
@@ -8,7 +7,6 @@
 #include "platform/machine.h"
 
 #include <stdlib.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 uint32_t machine_processors(void) {
@@ -25,10 +23,9 @@ uint64_t variant_group_limit(const char *root) {
   return UINT64_MAX;
 }
 
-// It may be that of the program that started us, where that was larger.
+// getrusage tells the peak of the program that started this one, where that was larger.
 uint64_t machine_peak_memory(void) {
-  struct rusage usage;
-  return getrusage(RUSAGE_SELF, &usage) == 0 ? (uint64_t)usage.ru_maxrss * 1024 : 0;
+  return 0;
 }
 
 int variant_program(char *to) {

@@ -58,7 +58,7 @@ void render_candidates_text(struct candidates *c, bool every, bool quiet) {
   const char *kept = render_passes_kept(&c->pj.found, 0, &c->exec.arena);
   if (kept) printf("not measured: %s\n", kept);
   printf("%u weight%s, %s in %s, %s of memory\n", weights, plural(weights), quote_bytes(bytes).s,
-         quote_seconds(machine_clock() - c->exec.began).s, quote_bytes(machine_peak_memory()).s);
+         quote_seconds(machine_clock() - c->exec.began).s, quote_memory(machine_peak_memory()).s);
 }
 
 static void csv_text(const char *text) {

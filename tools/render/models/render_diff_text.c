@@ -412,7 +412,7 @@ static void print_end(struct diffing *x, const struct render_diff_sums *s) {
            render_diff_counted(x, x->same_place, "tensor"));
   if (s->unknown || x->weights == WEIGHTS_NONE) puts("weights were not compared (--weights none)");
   printf("%s of weights read in %s, %s of memory\n", quote_bytes(x->stats.bytes_read).s,
-         quote_seconds(machine_clock() - x->began).s, quote_bytes(machine_peak_memory()).s);
+         quote_seconds(machine_clock() - x->began).s, quote_memory(machine_peak_memory()).s);
 }
 
 void render_diff_text(struct diffing *x, struct render_diff_look look) {

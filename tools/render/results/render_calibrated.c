@@ -28,7 +28,7 @@ void render_calibrated(const struct calibrate *c, const char *out, double second
   printf("%s run%s", decimal(c->runs).s, plural(c->runs));
   if (c->resumed_runs > 0) printf(" (%s more by an earlier run)", decimal(c->resumed_runs).s);
   printf(", %s, %s of memory, ONNX Runtime %s\n", quote_seconds(seconds).s,
-         quote_bytes(machine_peak_memory()).s, quote_memory(runtime_peak_memory(c->runtime)).s);
+         quote_memory(machine_peak_memory()).s, quote_memory(runtime_peak_memory(c->runtime)).s);
 }
 
 void render_calibrated_json(const struct calibrate *c, const char *out, double seconds,

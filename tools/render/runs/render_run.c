@@ -89,7 +89,7 @@ static struct summary summary_of(const struct run_report *r, bool timed) {
   const char *spent =
       !timed ? ""
              : arena_printf(&s.arena, " in %s, %s of memory", quote_seconds(r->cost.seconds).s,
-                            quote_bytes(r->cost.peak_memory).s);
+                            quote_memory(r->cost.peak_memory).s);
   *TABLE_PUSH(&s, lines) = first_line(r, spent, &s.arena);
   if (told->line || r->out.unwritten) return s;
   for (uint32_t i = 0; i < told->n_more; i++)
