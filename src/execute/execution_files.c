@@ -140,5 +140,5 @@ int execution_check_data_file(const struct execution *exec, struct err *err) {
 
 struct file execution_unnamed_file(void *ctx) {
   (void)ctx;
-  return file_make_nameless(HERE, machine_temporary_folder());
+  return file_make_nameless(HERE, machine_temporary_folder(), 0);
 }

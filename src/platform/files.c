@@ -71,13 +71,18 @@ static struct file system_file_open_to_write(struct folder in, const char *name,
   return file_of_descriptor(open_again(in, name, flags, mode));
 }
 
-static struct file system_file_make_nameless(struct folder in, const char *name) {
+static struct file system_file_make_nameless(struct folder in, const char *name, unsigned how) {
   enum { TRIES = 100 };
   int fd = variant_make_nameless(folder_descriptor(in), name);
-  for (int i = 0; fd < 0 && (i == 0 || errno == EEXIST) && i < TRIES; i++) {
+  for (int i = 0; fd < 0 && !(how & FILE_NEVER_NAMED) && (i == 0 || errno == EEXIST) && i < TRIES;
+       i++) {
     char path[PATH_BYTES];
-    snprintf(path, sizeof path, "%s/.weir-%" PRIu64 "-%" PRIu64, name, process_id(),
-             machine_clock_ns());
+    const int n = snprintf(path, sizeof path, "%s/.weir-%" PRIu64 "-%" PRIu64, name, process_id(),
+                           machine_clock_ns());
+    if (n < 0 || n >= PATH_BYTES) {
+      errno = ENAMETOOLONG;
+      break;
+    }
     fd = open_again(in, path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd >= 0) unlinkat(folder_descriptor(in), path, 0);
   }

@@ -36,9 +36,9 @@ static inline bool folder_is_open(struct folder f) {
 static inline bool file_is_same(struct file a, struct file b) {
   return a.handle == b.handle; // the same opening of it
 }
-// *f is none afterwards, and was open or none. What the system says of it is too late for anybody: sync before.
+// Closes *f if it is open; it is none afterwards. Errors are not told: sync before.
 void file_close(struct file *f);
-// The same for what was written and is not synced: -1 and errno where a file system (of a network) says only now that it has no room.
+// The same for a file that was written and not synced: -1 and errno if a network file system reports only now that it has no room.
 int file_close_written(struct file *f);
 void folder_close(struct folder *f);
 
@@ -57,6 +57,7 @@ enum file_how {
       128, // a folder that names begin in, and that cannot be listed or synced: it need not be readable
   FILE_BY_NAME =
       512, // a link that leads to what has no name (/proc) is not followed, if the system can tell
+  FILE_NEVER_NAMED = 1024, // not even for a moment
   FILE_WALK =
       256, // beneath: one component after the other, even where the system has a call for all
 };
@@ -125,8 +126,8 @@ extern const struct file_calls *file_calls;
 #include "platform/files.def"
 #undef CALL
 
-// A path by which this process opens a file without a name once more, while f is open, in `to`, which has PATH_BYTES. False: the
-// system has none.
+// Writes to `to` (PATH_BYTES) a path by which this process can open a file without a name again, as long as f is open. False: the system
+// has none.
 bool file_path(struct file f, char *to);
 // All n bytes from `off` on; fewer where the file ends; -1 and errno where they cannot be read.
 int64_t file_read_all_at(struct file f, void *to, size_t n, uint64_t off);
@@ -138,15 +139,14 @@ bool entry_is_file(struct folder in, const char *name, struct entry_facts *out);
 // Does the path lead to anything; to a folder?
 bool path_exists(const char *path);
 bool path_is_folder(const char *path);
-// Says this errno that there is no room: on the disk, for this user, or in a file?
+// Does this errno say that the disk, the user's quota or the largest size of a file is reached?
 bool failure_is_no_room(int errnum);
 // A stream of a file, "r" or "w", which fclose closes. NULL and errno, with the file closed, where there can be none; of no
 // file too.
 FILE *file_stream(struct file f, const char *mode);
 // getc of a stream that one thread has.
 int stream_getc(FILE *f);
-// Why the file is no shared library that a program of this machine can load, as a sentence without its full stop; NULL: nothing in its
-// first bytes is against it.
+// Why the file cannot be loaded as a shared library on this machine, as a sentence without its full stop; NULL: its header is right.
 const char *library_fault(struct file f);
 
 #endif

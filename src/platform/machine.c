@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -104,15 +105,19 @@ void process_begin(const char *word) {
   first_word = word;
 }
 
-// As shells look for it.
+// As shells look for it, in absolute folders alone.
 static bool find_program(char *to) {
   const char *path = machine_variable("PATH");
-  if (!first_word || strchr(first_word, '/')) return first_word && realpath(first_word, to);
+  struct stat at;
+  if (!first_word || !*first_word) return false;
+  if (strchr(first_word, '/')) return realpath(first_word, to);
   for (size_t n = 0; path && *path; path += n + (path[n] == ':')) {
     char program[PATH_BYTES];
     n = strcspn(path, ":");
-    snprintf(program, sizeof program, "%.*s/%s", (int)n, path, first_word);
-    if (*path == '/' && access(program, X_OK) == 0) return realpath(program, to);
+    const int length = snprintf(program, sizeof program, "%.*s/%s", (int)n, path, first_word);
+    if (*path == '/' && length < PATH_BYTES && stat(program, &at) == 0 && S_ISREG(at.st_mode) &&
+        access(program, X_OK) == 0)
+      return realpath(program, to);
   }
   return false;
 }

@@ -1,6 +1,5 @@
-// Memory in pages: ranges of files, pages of one's own, and what the heap is told.
-//
-// A part of a page counts as the whole page, but for pages_scatter.
+// Memory in pages: mapped ranges of files, anonymous pages, and hints to the heap. Sizes are rounded up to whole pages, except by
+// pages_scatter.
 #ifndef WEIR_PLATFORM_MAPS_H
 #define WEIR_PLATFORM_MAPS_H
 
@@ -8,7 +7,7 @@
 
 // ---- files ----
 
-// A range of a file as memory, which is only read. {0} is none.
+// A range of a file, mapped read-only. {0} is none.
 struct file_map {
   const uint8_t *at; // its first byte
   void *pages;       // what holds it
@@ -19,7 +18,7 @@ struct file_map {
 enum { MAPS_GUARDED_MAX = 1024 }; // at a time, in the process
 
 // Maps n > 0 bytes from `off` on; the file may be closed afterwards. What others write to the file meanwhile may show or not. -1 and
-// errno: EMFILE past MAPS_GUARDED_MAX, ENOMEM past a limit, ENODEV where the file system has no maps. Then reading says more.
+// errno: EMFILE past MAPS_GUARDED_MAX, ENOMEM past a limit, ENODEV if the file system has no maps; read the file then.
 //
 // map_open is for files that stay as long as they are, or a system that refuses to cut a mapped file: else a read past the new end
 // kills the process. With map_open_guarded, which maps_guard must come before, zeros take the place of what cannot be read, from there to
@@ -29,8 +28,8 @@ int map_open(struct file_map *m, struct file f, uint64_t off, size_t n);
 int map_open_guarded(struct file_map *m, struct file f, uint64_t off, size_t n);
 // Could pages not be read so far?
 bool map_is_broken(const struct file_map *m);
-// Ends it: *m is none afterwards. True if pages could not be read while it was there. map_fence: the system may still be reading from
-// there on our behalf, and what pages_fence says holds for its pages.
+// Unmaps it: *m is none afterwards. True if pages could not be read. map_fence is for a map that the system may still read from (a
+// request in flight): see pages_fence.
 bool map_close(struct file_map *m);
 bool map_fence(struct file_map *m);
 
@@ -46,25 +45,24 @@ bool file_is_cached(struct file f, uint64_t off, uint64_t n);
 
 // A size in whole pages.
 size_t pages_round(size_t bytes);
-// Zeros, which take room only once they are written to. NULL: there are none.
+// Pages of zeros, which take memory when they are first written. NULL: no memory.
 void *pages_new(size_t bytes);
-// And copies of this process (children.h) have the same pages: what one of them writes, all read.
+// The same, shared with copies of this process (child_copy).
 void *pages_new_shared(size_t bytes);
 void pages_free(void *at, size_t bytes);
-// Takes pages away, in one step, and keeps their addresses from being used again: the system, where it still reads from there on our
-// behalf, gets EFAULT, never the bytes of another mapping. Where it refuses, the pages stay what they are, which is as good but for the room.
+// Replaces pages in one step by ones that cannot be read, and never reuses their addresses: a request in flight that reads from there
+// fails with EFAULT, and never reads another mapping. If the system refuses, the pages stay as they are.
 void pages_fence(void *at, size_t bytes);
-// The whole pages among these bytes are used in no order: large ones serve that better, where the system has such.
+// Hint: the whole pages of this range are accessed at random, so large pages are better.
 void pages_scatter(void *at, size_t bytes);
 
 // ---- the heap ----
 
-// Memory that begins at a multiple of 64, a line of the processor's cache. NULL: there is none. Only lines_free frees it (NULL:
-// nothing).
+// Memory aligned to 64 bytes, a cache line. NULL: no memory. Free it by lines_free.
 void *lines_new(size_t bytes);
 void lines_free(void *at);
-// Blocks of so many bytes and more are to have pages of their own: they grow without being copied, and go back to the system when
-// they are freed. Said before there are any; heaps that know better do as they like.
+// Hint: allocations of at least so many bytes get pages of their own, so that they grow without a copy, and free returns them to the
+// system. Call it before the first such allocation.
 void heap_apart_from(size_t bytes);
 
 #endif

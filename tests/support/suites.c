@@ -34,14 +34,16 @@ const char *suite_argument(int n) {
   return n + 1 < n_words ? words[n + 1] : NULL;
 }
 
-// WITHOUT is a list of tests of what this build has not, with a row "suite/test reason" for each; "": there is none.
-static bool is_left_out(const char *test) {
+// WITHOUT is a list of tests of what this build has not, with a row "suite/test reason" for each; "": there is none. How many of its rows are of
+// this suite and, if that is not NULL, of this test?
+static size_t rows_of(const char *test) {
   char row[300], name[200] = "", wanted[200];
-  bool found = false;
+  size_t found = 0;
   FILE *list = fopen(WITHOUT, "r");
-  snprintf(wanted, sizeof wanted, "%s/%s", words[1], test);
-  while (list && !found && fgets(row, sizeof row, list))
-    found = sscanf(row, "%199s", name) == 1 && strcmp(name, wanted) == 0;
+  const int n = snprintf(wanted, sizeof wanted, "%s/%s", words[1], test ? test : "");
+  while (list && fgets(row, sizeof row, list))
+    found += sscanf(row, "%199s", name) == 1 &&
+             (test ? strcmp(name, wanted) : strncmp(name, wanted, (size_t)n)) == 0;
   if (list) fclose(list);
   return found;
 }
@@ -56,7 +58,12 @@ int __wrap__cmocka_run_group_tests(const char *group, const struct CMUnitTest *t
   struct CMUnitTest *kept = calloc(n, sizeof *kept);
   size_t n_kept = 0;
   for (size_t i = 0; kept && i < n; i++)
-    if (!is_left_out(tests[i].name)) kept[n_kept++] = tests[i];
+    if (rows_of(tests[i].name) == 0) kept[n_kept++] = tests[i];
+  if (n_kept == 0 || n - n_kept != rows_of(NULL)) {
+    fprintf(stderr, "%s: no test is left, or %s names one that there is not\n", group, WITHOUT);
+    free(kept);
+    return 1;
+  }
   const int rc = __real__cmocka_run_group_tests(group, kept, n_kept, setup, teardown);
   free(kept);
   return rc;

@@ -75,11 +75,13 @@ int staging_open_null(struct staging *st, const struct plan *p, const char *dest
   return 0;
 }
 
-// Its folder is ours: what a kill leaves there goes with it.
+// The staging folder is weir's own: what a kill leaves there goes with it. Without one, no file of weir's is named in the user's folder.
 struct file staging_unnamed_file(void *staging) {
   const struct staging *st = staging;
   const struct folder in = folder_is_open(st->folder) ? st->folder : st->unnamed_in;
-  return folder_is_open(in) ? file_make_nameless(in, ".") : NO_FILE;
+  return folder_is_open(in)
+             ? file_make_nameless(in, ".", folder_is_open(st->folder) ? 0 : FILE_NEVER_NAMED)
+             : NO_FILE;
 }
 
 // ---- free space ----

@@ -25,7 +25,7 @@ int fs_write_all(struct file f, const void *bytes, size_t n, const char *what, s
 static bool is_our_owner(struct folder in, uint32_t owner) {
   struct entry_facts at;
   if (owner == process_owner()) return true;
-  struct file f = file_make_nameless(in, ".");
+  struct file f = file_make_nameless(in, ".", 0);
   const bool same = file_is_open(f) && file_look(f, &at) == 0 && at.owner == owner;
   file_close(&f);
   return same;

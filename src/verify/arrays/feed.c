@@ -88,7 +88,7 @@ int feed_elements(struct space *s, const struct feed *f, uint64_t off, struct ar
 
 static int open_scratch(struct space *s, struct err *err) {
   if (file_is_open(s->file)) return 0;
-  s->file = file_make_nameless(HERE, s->scratch);
+  s->file = file_make_nameless(HERE, s->scratch, 0);
   if (file_is_open(s->file)) return 0;
   return err_errno(err, errno, ERR_IO, "cannot create a temporary file in '%s'",
                    quote_path(s->scratch).s);

@@ -146,7 +146,7 @@ static enum runtime_end start(struct runtime *r, struct err *err) {
 // ---- open and close -------------------------------------------------------------------------------
 
 static int make_scratch(const char *folder, struct file *out, struct err *err) {
-  *out = file_make_nameless(HERE, folder);
+  *out = file_make_nameless(HERE, folder, 0);
   if (file_is_open(*out)) return 0;
   return err_errno(err, errno, ERR_IO, "cannot make a scratch file in '%s'", quote_path(folder).s);
 }
