@@ -27,7 +27,7 @@ from shell import Shell
 ROOT = TESTS.parent
 PAGES = ["README.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]
 MODELS = ["encoder.onnx", "model.onnx", "in.onnx", "qat.onnx"]  # all the same small encoder; and that of tests/data
-TIMES = re.compile(r"\d[\d.]* s, \d[\d.]* [kM]B of memory")
+TIMES = re.compile(r"\d[\d.]* s, (?:\d[\d.]* [kM]B|an unknown amount) of memory")
 PLAN_ID = r"[0-9a-f]{16}(?=\.weir|\.\.\.)"  # a plan's, or a key's
 VARIES = re.compile(rf"(?<!\S)/\S+|{PLAN_ID}|\d[\d.,]*( [kMGT]?i?B)?")  # names of nodes; plans and keys; numbers and sizes
 
