@@ -51,6 +51,8 @@ def pattern(line, exact):
     parts, at = [], 0
     for found in (TIMES if exact else VARIES).finditer(line):
         number = r"\d[\d.,]*( [kMGT]?i?B)?"
+        if line[found.end() :].startswith(" of memory"):
+            number = f"({number}|an unknown amount)"
         like = r"/\S+" if found[0].startswith("/") else PLAN_ID if re.fullmatch(r"[0-9a-f]{16}", found[0]) else number
         parts += [re.escape(line[at : found.start()]), TIMES.pattern if exact else like]
         at = found.end()
