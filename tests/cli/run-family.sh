@@ -1,1 +1,1 @@
-weir run "$DATA/parakeet-dynamo/encoder-model.onnx" out.onnx --pass tidy --pass 'repeat(fuse)' --pass tidy/identity | sed -f "$CASES/end.sed"
+weir run "$DATA/parakeet-dynamo/encoder-model.onnx" out.onnx --pass tidy --pass 'repeat(fuse)' --pass tidy/identity | sed -f "$END"

@@ -1,4 +1,4 @@
-weir run "$DATA/parakeet-dynamo/encoder-model.onnx" out.onnx --pass 'repeat(conv2matmul,quantize:block_size=32)' --report-json report.json | sed -f "$CASES/end.sed"
+weir run "$DATA/parakeet-dynamo/encoder-model.onnx" out.onnx --pass 'repeat(conv2matmul,quantize:block_size=32)' --report-json report.json | sed -f "$END"
 python3 - <<'END'
 import json
 for step in json.load(open("report.json"))["passes"]:

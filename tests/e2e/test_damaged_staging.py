@@ -526,12 +526,12 @@ def test_given_up_and_killed(weir, weir_fault, small_encoder, tmp_path):
     words = command(small_encoder, tmp_path / "counted")
     (tmp_path / "counted").mkdir()
     calls = calls_of(weir_fault, words, tmp_path / "log")
-    sealed = call_that(calls, "fsync")  # seal.json is there, and no file has its name
+    sealing = call_that(calls, "renameat2 seal.json") + 2  # seal.json is there, and no file has its name
     for n in range(1, 9):
         folder = tmp_path / str(n)
         folder.mkdir()
         words = command(small_encoder, folder)
-        kill_at(weir_fault, words, next(k for k in range(sealed, 0, -1) if "renameat2 seal.json" in calls[k - 1]) + 2)
+        kill_at(weir_fault, words, sealing)
         kill_at(weir_fault, [*words, "--fresh"], n)
         done = weir(*words, code=None)
         assert done.code == 0 and (folder / "out.onnx").exists(), (n, done.said)

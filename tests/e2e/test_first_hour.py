@@ -62,7 +62,7 @@ def test_the_first_command_of_readme(desk):
     before = desk.files()
     said = desk(line)
     assert said.err == "" and len(said.out.splitlines()) <= 4
-    assert " dB" in said.out and " s" in said.out and " of memory" in said.out
+    assert " dB" in said.out and " s" in said.out and "MB of memory" in said.out
     for name in ("int4/encoder.onnx", "int4/encoder.onnx.data", "int4/encoder.onnx.manifest.json"):
         assert name in said.out and (desk / name).exists()
     assert {name: digest for name, digest in desk.files().items() if not name.startswith("int4")} == before

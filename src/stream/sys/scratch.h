@@ -1,5 +1,4 @@
-// A folder for what is large and wanted for the time of a run: in $TMPDIR, else /var/tmp, where the system keeps large
-// temporary files, and not beside models, whose disk may be full, or not ours to write on.
+// A folder for large temporary files of a run: in $TMPDIR, else in /var/tmp. Not next to the model, whose disk may be full or read-only.
 //
 //   /var/tmp/weir-calibrate-u3kQzT/      locked for as long as its process lives
 //
