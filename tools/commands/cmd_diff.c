@@ -60,7 +60,7 @@ int cmd_diff(const struct cli_args *args, struct err *err) {
     else if (!cli_flag(args, OPT_QUIET))
       render_diff_text(&x, (struct render_diff_look){.all = cli_flag(args, OPT_ALL_DIFFERENCES),
                                                      .colour = in_colour(args)});
-    rc = render_diff_equal(&x) ? 0 : ERR_FAIL;
+    rc = diff_summary_equal(&x) ? 0 : ERR_FAIL;
   }
   diffing_done(&x);
   return rc;

@@ -23,7 +23,7 @@ static void put_model(struct diffing *x, struct json_out *j, const char *key, ui
   json_put_uint(j, "bytes", m->bytes);
   json_put_uint(j, "files", sources_count(m->sources));
   json_put_bool(j, "missing_data", m->absent);
-  json_put_uint(j, "nodes", render_diff_live_nodes(&m->model));
+  json_put_uint(j, "nodes", diff_summary_live_nodes(&m->model));
   json_put_text(j, "path", m->path);
   json_put_uint(j, "tensor_bytes", bytes);
   json_put_uint(j, "tensors", m->model.n_tensors);
@@ -47,7 +47,7 @@ static void put_lines(struct diffing *x, struct json_out *j) {
 
 static void put_ops(struct diffing *x, struct json_out *j) {
   uint32_t n;
-  const struct render_diff_op *ops = render_diff_ops(x, &n);
+  const struct diff_summary_op *ops = diff_summary_ops(x, &n);
   json_put_array(j, "operators");
   for (uint32_t i = 0; i < n; i++) {
     if (ops[i].n[0] == ops[i].n[1]) continue;
@@ -95,8 +95,8 @@ static void put_detail(struct diffing *x, struct json_out *j, const struct diff_
     json_put_string(j, "name",
                     e->a == NO_ID ? model_name(b, b->attrs[e->b].name)
                                   : model_name(a, a->attrs[e->a].name));
-    json_put_text(j, "was", e->a == NO_ID ? NULL : render_diff_attr(x, 0, e->a));
-    json_put_text(j, "is", e->b == NO_ID ? NULL : render_diff_attr(x, 1, e->b));
+    json_put_text(j, "was", e->a == NO_ID ? NULL : diff_words_attr(x, 0, e->a));
+    json_put_text(j, "is", e->b == NO_ID ? NULL : diff_words_attr(x, 1, e->b));
     break;
   case DIFF_INPUT:
   case DIFF_OUTPUT:
@@ -114,7 +114,7 @@ static void put_node(struct diffing *x, struct json_out *j, uint32_t side, uint3
   const struct model_node *n = &m->nodes[node];
   const uint32_t out = model_output(m, n, 0);
   json_put_string(j, "domain", model_name(m, n->domain));
-  json_put_text(j, "graph", render_diff_graph(x, side, n->graph));
+  json_put_text(j, "graph", diff_words_graph(x, side, n->graph));
   json_put_string(j, "name", model_name(m, n->name));
   json_put_string(j, "op", model_name(m, n->op_type));
   json_put_string(j, "output", model_value_name(m, out));
@@ -140,7 +140,7 @@ static void put_changes(struct diffing *x, struct json_out *j) {
 static void put_alone(struct diffing *x, struct json_out *j, const char *key, uint32_t side) {
   json_put_array(j, key);
   for (uint32_t i = 0; i < x->side[side].model.n_nodes && report_stdout_alive(); i++) {
-    if (!render_diff_node_alone(x, side, i)) continue;
+    if (!diff_summary_node_alone(x, side, i)) continue;
     json_object(j);
     put_node(x, j, side, i);
     json_end_object(j);
@@ -195,11 +195,11 @@ static void put_side(struct diffing *x, struct json_out *j, const char *key,
   json_put_text(j, "dtype", dtype_name((enum dtype)t->dtype));
   json_put_bool(j, "external", t->flags & TENSOR_EXTERNAL);
   if (row->form[side]) json_put_text(j, "form", row->form[side]);
-  json_put_text(j, "name", render_diff_tensor(x, side, row->tensor[side]));
+  json_put_text(j, "name", diff_words_tensor(x, side, row->tensor[side]));
   if (row->by == MATCHED_RECAST) {
     json_put_array(j, "parts");
     for (uint32_t i = 0; i < DEQUANT_EXPR_ROOTS && row->roots[side][i] != NO_ID; i++)
-      json_text(j, render_diff_tensor(x, side, row->roots[side][i]));
+      json_text(j, diff_words_tensor(x, side, row->roots[side][i]));
     json_end_array(j);
   }
   json_end_object(j);
@@ -208,7 +208,7 @@ static void put_side(struct diffing *x, struct json_out *j, const char *key,
 static void put_tensors(struct diffing *x, struct json_out *j) {
   uint64_t same = 0;
   for (uint32_t i = 0; i < x->n_rows; i++)
-    same += !render_diff_row_differs(&x->rows[i]) && x->rows[i].verdict == MATCHED_SAME;
+    same += !diff_summary_row_differs(&x->rows[i]) && x->rows[i].verdict == MATCHED_SAME;
   json_put_object(j, "tensors");
   json_put_uint(j, "by_manifests", x->by_manifest);
   json_put_uint(j, "same", same);
@@ -216,11 +216,11 @@ static void put_tensors(struct diffing *x, struct json_out *j) {
   json_put_array(j, "listed");
   for (uint32_t i = 0; i < x->n_rows && report_stdout_alive(); i++) {
     const struct matched_tensor *row = &x->rows[i];
-    if (!render_diff_row_differs(row) && row->verdict == MATCHED_SAME && !row->moved) continue;
+    if (!diff_summary_row_differs(row) && row->verdict == MATCHED_SAME && !row->moved) continue;
     json_object(j);
     put_side(x, j, "was", row, DIFF_A);
     put_side(x, j, "is", row, DIFF_B);
-    json_put_text(j, "layer", render_diff_layer(x, row));
+    json_put_text(j, "layer", diff_words_layer(x, row));
     json_put_text(j, "matched_by", by_names[row->by]);
     json_put_text(j, "values", verdicts[row->verdict]);
     json_put_bool(j, "by_manifest", row->trusted);
@@ -235,7 +235,7 @@ static void put_tensors(struct diffing *x, struct json_out *j) {
 void render_diff_json(struct diffing *x) {
   struct json_out j = report_json_open();
   json_put_text(&j, "other", x->side[1].path);
-  json_put_bool(&j, "equal", render_diff_equal(x));
+  json_put_bool(&j, "equal", diff_summary_equal(x));
   json_put_text(&j, "weights", x->weights_word);
   put_model(x, &j, "first", DIFF_A);
   put_model(x, &j, "second", DIFF_B);

@@ -103,7 +103,7 @@ static void put_sizes(struct table *t) {
     files[s] = code(x, quote_path(m->path).s);
     sizes[s] = arena_printf(&x->arena, "%s%s", quote_bytes(m->bytes).s,
                             m->absent ? " (data files are missing)" : "");
-    nodes[s] = number(x, render_diff_live_nodes(&m->model));
+    nodes[s] = number(x, diff_summary_live_nodes(&m->model));
   }
   if (more(t)) row("model", files[0], files[1]);
   if (more(t)) row("size of all files", sizes[0], sizes[1]);
@@ -114,17 +114,17 @@ static void put_lines(struct table *t) {
   struct diffing *x = t->x;
   for (uint32_t i = 0; i < x->d.n_lines; i++) {
     const struct diff_line *l = &x->d.lines[i];
-    if (render_diff_is_info(l) || !more(t)) continue;
+    if (diff_summary_is_info(l) || !more(t)) continue;
     row(*l->name ? two(x, l->what, named(x, l->name)) : l->what,
-        l->was ? code(x, render_diff_cut(x, l->was)) : "",
-        l->is ? code(x, render_diff_cut(x, l->is)) : "");
+        l->was ? code(x, diff_words_cut(x, l->was)) : "",
+        l->is ? code(x, diff_words_cut(x, l->is)) : "");
   }
 }
 
 static void put_ops(struct table *t) {
   struct diffing *x = t->x;
   uint32_t n;
-  const struct render_diff_op *ops = render_diff_ops(x, &n);
+  const struct diff_summary_op *ops = diff_summary_ops(x, &n);
   for (uint32_t i = 0; i < n; i++)
     if (ops[i].n[0] != ops[i].n[1] && more(t))
       row(two(x, "number of", named(x, ops[i].name)), number(x, ops[i].n[0]),
@@ -144,7 +144,7 @@ static const char *figures(struct diffing *x, const struct matched_tensor *w) {
 static const char *stored(struct diffing *x, const struct matched_tensor *w, uint32_t side) {
   const uint32_t root = w->by == MATCHED_RECAST ? w->roots[side][0] : w->tensor[side];
   return code(x, w->by == MATCHED_RECAST && w->form[side] ? quote_str(w->form[side]).s
-                                                          : render_diff_type(x, side, root));
+                                                          : diff_words_type(x, side, root));
 }
 
 // What is said of a tensor beside its type, which may be the same on both sides.
@@ -161,14 +161,14 @@ static void put_tensor(struct table *t, const struct matched_tensor *w) {
   const uint32_t first = recast ? w->roots[0][0] : w->tensor[0],
                  second = recast ? w->roots[1][0] : w->tensor[1];
   const uint32_t side = first == NO_ID;
-  const char *what = two(x, "tensor", named(x, render_diff_tensor(x, side, side ? second : first)));
+  const char *what = two(x, "tensor", named(x, diff_words_tensor(x, side, side ? second : first)));
   const bool both = side == 0 && second != NO_ID, has_form = w->form[0] || w->form[1];
   const bool renamed =
       recast ? both && !has_form &&
-                   strcmp(render_diff_tensor(x, 0, first), render_diff_tensor(x, 1, second)) != 0
+                   strcmp(diff_words_tensor(x, 0, first), diff_words_tensor(x, 1, second)) != 0
              : w->renamed;
   if (renamed)
-    what = arena_printf(&x->arena, "%s → %s", what, named(x, render_diff_tensor(x, 1, second)));
+    what = arena_printf(&x->arena, "%s → %s", what, named(x, diff_words_tensor(x, 1, second)));
   const char *after = second == NO_ID ? "" : stored(x, w, 1);
   row(what, first == NO_ID ? "" : stored(x, w, 0),
       second == NO_ID
@@ -177,9 +177,9 @@ static void put_tensor(struct table *t, const struct matched_tensor *w) {
 }
 
 static void put_tensors(struct table *t) {
-  for (enum render_diff_kind kind = 0; kind < RENDER_DIFF_SAME; kind++) {
+  for (enum diff_tensor_kind kind = 0; kind < DIFF_TENSOR_SAME; kind++) {
     uint32_t n;
-    const uint32_t *rows = render_diff_tensors_of(t->x, kind, true, &n);
+    const uint32_t *rows = diff_summary_tensors(t->x, kind, true, &n);
     for (uint32_t i = 0; i < n; i++)
       if (more(t)) put_tensor(t, &t->x->rows[rows[i]]);
   }
@@ -217,7 +217,7 @@ static const char *detail(struct diffing *x, const struct diff_change *c,
     const struct model *of = &x->side[has].model;
     return arena_printf(
         &x->arena, "%s: %s", name(x, model_name(of, of->attrs[has ? e->b : e->a].name)),
-        at == NO_ID ? "–" : code(x, render_diff_cut(x, render_diff_attr(x, side, at))));
+        at == NO_ID ? "–" : code(x, diff_words_cut(x, diff_words_attr(x, side, at))));
   }
   case DIFF_INPUT:
   case DIFF_OUTPUT:
@@ -260,7 +260,7 @@ static void put_alone(struct table *t, uint32_t side) {
   struct diffing *x = t->x;
   const struct model *m = &x->side[side].model;
   for (uint32_t i = 0; i < m->n_nodes; i++) {
-    if (!render_diff_node_alone(x, side, i) || !more(t)) continue;
+    if (!diff_summary_node_alone(x, side, i) || !more(t)) continue;
     const char *op = name(x, model_name(m, m->nodes[i].op_type));
     row(two(x, "node", node(x, side, i)), side ? "" : op, side ? op : "");
   }
@@ -270,34 +270,34 @@ static void put_renamed(struct table *t) {
   struct diffing *x = t->x;
   for (uint32_t i = 0; i < x->d.n_changes; i++) {
     const struct diff_change *c = &x->d.changes[i];
-    if (!render_diff_only_renamed(x, c) || !more(t)) continue;
+    if (!diff_summary_only_renamed(x, c) || !more(t)) continue;
     row("renamed node", details(x, c, 0), details(x, c, 1));
   }
 }
 
 // What has no row of its own: one row each.
-static void put_counts(struct table *t, const struct render_diff_sums *s) {
+static void put_counts(struct table *t, const struct diff_summary *s) {
   struct diffing *x = t->x;
-  if (s->infos && more(t)) row("declared types", "", render_diff_counted(x, s->infos, "value"));
+  if (s->infos && more(t)) row("declared types", "", diff_words_counted(x, s->infos, "value"));
   if (x->d.renamed_values && more(t))
-    row("values between nodes", "", render_diff_counted(x, x->d.renamed_values, "other name"));
+    row("values between nodes", "", diff_words_counted(x, x->d.renamed_values, "other name"));
 }
 
 // ---- the table ---------------------------------------------------------------------------------
 
 void render_diff_markdown(struct diffing *x) {
   struct table t = {.x = x};
-  const struct render_diff_sums s = render_diff_sum_up(x);
-  const char *answer = render_diff_answer(x, &s);
+  const struct diff_summary s = diff_summary_of(x);
+  const char *answer = diff_words_answer(x, &s);
   const size_t n = strcspn(answer, ":");
   printf("**%.*s**%s\n", (int)n, answer, answer + n);
-  if (render_diff_equal(x)) return;
+  if (diff_summary_equal(x)) return;
   printf("\n| | before | after |\n|---|---|---|\n");
   put_sizes(&t);
   put_lines(&t);
   put_ops(&t);
   put_tensors(&t);
-  render_diff_changes(x, false, put_group, &t);
+  diff_summary_changes(x, false, put_group, &t);
   put_alone(&t, DIFF_A);
   put_alone(&t, DIFF_B);
   put_renamed(&t);

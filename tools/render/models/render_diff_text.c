@@ -67,7 +67,7 @@ static void print_files(struct diffing *x) {
     const uint32_t files = sources_count(m->sources);
     printf("%s  %s: %s in %u file%s, %s, %s of tensors%s\n", s ? "+" : "-", quote_path(m->path).s,
            quote_bytes(m->bytes).s, files, plural(files),
-           render_diff_counted(x, render_diff_live_nodes(&m->model), "node"), quote_bytes(bytes).s,
+           diff_words_counted(x, diff_summary_live_nodes(&m->model), "node"), quote_bytes(bytes).s,
            m->absent ? " (data files are missing)" : "");
   }
 }
@@ -85,14 +85,14 @@ static void print_lines(struct text *t) {
       begin_list(t);
       kind = l->what;
     }
-    if (render_diff_is_info(l) && !t->look.all) continue;
+    if (diff_summary_is_info(l) && !t->look.all) continue;
     if (!more(t)) continue;
     mark(t, !l->was ? '+' : !l->is ? '-' : '~');
     printf("%s%s%s: ", l->what, *l->name ? " " : "", *l->name ? quote_str(l->name).s : "");
     if (l->was && l->is)
-      printf("%s -> %s\n", render_diff_cut(x, l->was), render_diff_cut(x, l->is));
+      printf("%s -> %s\n", diff_words_cut(x, l->was), diff_words_cut(x, l->is));
     else
-      printf("%s\n", render_diff_cut(x, l->was ? l->was : l->is));
+      printf("%s\n", diff_words_cut(x, l->was ? l->was : l->is));
   }
   end_list(t);
   if (t->look.all) return;
@@ -100,17 +100,17 @@ static void print_lines(struct text *t) {
     uint64_t n = 0;
     for (uint32_t i = 0; i < x->d.n_lines; i++) {
       const struct diff_line *l = &x->d.lines[i];
-      n += render_diff_is_info(l) && (!l->was ? 1 : !l->is ? 2 : 0) == sign;
+      n += diff_summary_is_info(l) && (!l->was ? 1 : !l->is ? 2 : 0) == sign;
     }
     if (n == 0) continue;
     mark(t, "~+-"[sign]);
-    printf("value_info of %s (--all)\n", render_diff_counted(x, n, "value"));
+    printf("value_info of %s (--all)\n", diff_words_counted(x, n, "value"));
   }
 }
 
 static void print_ops(struct text *t) {
   uint32_t n;
-  const struct render_diff_op *ops = render_diff_ops(t->x, &n);
+  const struct diff_summary_op *ops = diff_summary_ops(t->x, &n);
   bool any = false;
   begin_list(t);
   for (uint32_t i = 0; i < n; i++) {
@@ -125,7 +125,7 @@ static void print_ops(struct text *t) {
 // ---- nodes -------------------------------------------------------------------------------------
 
 static void print_where(struct diffing *x, uint32_t side, uint32_t graph) {
-  const char *where = render_diff_graph(x, side, graph);
+  const char *where = diff_words_graph(x, side, graph);
   if (*where) printf(" in %s", quote_str(where).s);
 }
 
@@ -149,8 +149,8 @@ static void print_detail(struct diffing *x, const struct diff_change *c,
   case DIFF_RENAMED: printf("      renamed: '%s'\n", quote(model_name(b, q->name)).s); return;
   case DIFF_ATTR: {
     const struct model_attr *at = e->a == NO_ID ? &b->attrs[e->b] : &a->attrs[e->a];
-    const char *was = e->a == NO_ID ? "-" : render_diff_attr(x, 0, e->a);
-    const char *is = e->b == NO_ID ? "-" : render_diff_attr(x, 1, e->b);
+    const char *was = e->a == NO_ID ? "-" : diff_words_attr(x, 0, e->a);
+    const char *is = e->b == NO_ID ? "-" : diff_words_attr(x, 1, e->b);
     printf("      %s: %s -> %s%s\n", quote(model_name(e->a == NO_ID ? b : a, at->name)).s, was, is,
            strcmp(was, is) == 0 ? " (another one)" : "");
     return;
@@ -228,7 +228,7 @@ static void print_group(void *ctx, const uint32_t *changes, uint32_t n) {
 
 static void print_changes(struct text *t) {
   begin_list(t);
-  render_diff_changes(t->x, t->look.all, print_group, t);
+  diff_summary_changes(t->x, t->look.all, print_group, t);
   end_list(t);
 }
 
@@ -237,7 +237,7 @@ static void print_alone(struct text *t, uint32_t side) {
   const struct model *m = &x->side[side].model;
   begin_list(t);
   for (uint32_t i = 0; i < m->n_nodes; i++) {
-    if (!render_diff_node_alone(x, side, i) || !more(t)) continue;
+    if (!diff_summary_node_alone(x, side, i) || !more(t)) continue;
     mark(t, side ? '+' : '-');
     printf("%s", model_node_words(m, i).s);
     print_where(x, side, m->nodes[i].graph);
@@ -251,7 +251,7 @@ static void print_renamed_nodes(struct text *t) {
   begin_list(t);
   for (uint32_t i = 0; i < x->d.n_changes; i++) {
     const struct diff_change *c = &x->d.changes[i];
-    if (!render_diff_only_renamed(x, c) || !more(t)) continue;
+    if (!diff_summary_only_renamed(x, c) || !more(t)) continue;
     mark(t, '~');
     printf("renamed: '%s' -> '%s'\n",
            quote(model_name(&x->side[0].model, x->side[0].model.nodes[c->node[0]].name)).s,
@@ -260,7 +260,7 @@ static void print_renamed_nodes(struct text *t) {
   end_list(t);
 }
 
-static void print_nodes(struct text *t, const struct render_diff_sums *s) {
+static void print_nodes(struct text *t, const struct diff_summary *s) {
   struct diffing *x = t->x;
   if (s->changed + s->renamed_only + s->alone[0] + s->alone[1] + x->d.moved + x->d.renamed_values ==
       0)
@@ -271,10 +271,10 @@ static void print_nodes(struct text *t, const struct render_diff_sums *s) {
   print_alone(t, DIFF_B);
   print_renamed_nodes(t);
   if (x->d.renamed_values)
-    printf("    %s between nodes renamed\n", render_diff_counted(x, x->d.renamed_values, "value"));
+    printf("    %s between nodes renamed\n", diff_words_counted(x, x->d.renamed_values, "value"));
   if (x->d.moved)
     printf("    %s at another place in the node order\n",
-           render_diff_counted(x, x->d.moved, "node"));
+           diff_words_counted(x, x->d.moved, "node"));
 }
 
 // ---- tensors -----------------------------------------------------------------------------------
@@ -290,7 +290,7 @@ static void print_sums(const struct contrast_found *f) {
 
 static void print_figures(struct diffing *x, const struct matched_tensor *row) {
   const struct contrast_found *f = &row->found;
-  const char *layer = render_diff_layer(x, row);
+  const char *layer = diff_words_layer(x, row);
   if (!row->figures) return;
   if (!f->differs) {
     printf("      the same values\n");
@@ -308,15 +308,15 @@ static void print_figures(struct diffing *x, const struct matched_tensor *row) {
 static void print_roots(struct diffing *x, const struct matched_tensor *row, uint32_t side) {
   if (row->form[side]) printf("%s: ", row->form[side]);
   for (uint32_t i = 0; i < DEQUANT_EXPR_ROOTS && row->roots[side][i] != NO_ID; i++)
-    printf("%s'%s'", i ? ", " : "", quote_str(render_diff_tensor(x, side, row->roots[side][i])).s);
-  if (!row->form[side]) printf(" %s", render_diff_type(x, side, row->roots[side][0]));
+    printf("%s'%s'", i ? ", " : "", quote_str(diff_words_tensor(x, side, row->roots[side][i])).s);
+  if (!row->form[side]) printf(" %s", diff_words_type(x, side, row->roots[side][0]));
 }
 
 static void print_pair(struct diffing *x, const struct matched_tensor *row) {
-  printf("'%s'", quote_str(render_diff_tensor(x, 0, row->tensor[0])).s);
-  if (row->renamed) printf(" -> '%s'", quote_str(render_diff_tensor(x, 1, row->tensor[1])).s);
-  printf(" %s", render_diff_type(x, 0, row->tensor[0]));
-  if (row->dtype || row->dims) printf(" -> %s", render_diff_type(x, 1, row->tensor[1]));
+  printf("'%s'", quote_str(diff_words_tensor(x, 0, row->tensor[0])).s);
+  if (row->renamed) printf(" -> '%s'", quote_str(diff_words_tensor(x, 1, row->tensor[1])).s);
+  printf(" %s", diff_words_type(x, 0, row->tensor[0]));
+  if (row->dtype || row->dims) printf(" -> %s", diff_words_type(x, 1, row->tensor[1]));
   if (row->rehomed)
     fputs(x->side[0].model.tensors[row->tensor[0]].home == HOME_INITIALIZER
               ? ", an initializer -> a Constant node"
@@ -361,10 +361,10 @@ static void print_together(const struct text *t, const uint32_t *rows, uint32_t 
   print_sums(&sum);
 }
 
-static void print_kind_of_tensors(struct text *t, enum render_diff_kind kind) {
+static void print_kind_of_tensors(struct text *t, enum diff_tensor_kind kind) {
   struct diffing *x = t->x;
   uint32_t n;
-  const uint32_t *rows = render_diff_tensors_of(x, kind, !t->look.all, &n);
+  const uint32_t *rows = diff_summary_tensors(x, kind, !t->look.all, &n);
   begin_list(t);
   for (uint32_t i = 0; i < n; i++) {
     const struct matched_tensor *row = &x->rows[rows[i]];
@@ -375,19 +375,19 @@ static void print_kind_of_tensors(struct text *t, enum render_diff_kind kind) {
     }
     const uint32_t side = kind == 5;
     mark(t, side ? '+' : '-');
-    printf("'%s' %s\n", quote_str(render_diff_tensor(x, side, row->tensor[side])).s,
-           render_diff_type(x, side, row->tensor[side]));
+    printf("'%s' %s\n", quote_str(diff_words_tensor(x, side, row->tensor[side])).s,
+           diff_words_type(x, side, row->tensor[side]));
   }
   end_list(t);
-  if (render_diff_has_figures(kind)) print_together(t, rows, n);
+  if (diff_tensor_kind_has_figures(kind)) print_together(t, rows, n);
 }
 
-static void print_tensors(struct text *t, const struct render_diff_sums *s) {
+static void print_tensors(struct text *t, const struct diff_summary *s) {
   struct diffing *x = t->x;
   if (x->n_rows == 0) return;
   title(t, "Tensors");
-  if (s->same) printf("    %s the same\n", render_diff_counted(x, s->same, "tensor"));
-  for (enum render_diff_kind kind = 0; kind < RENDER_DIFF_SAME; kind++)
+  if (s->same) printf("    %s the same\n", diff_words_counted(x, s->same, "tensor"));
+  for (enum diff_tensor_kind kind = 0; kind < DIFF_TENSOR_SAME; kind++)
     print_kind_of_tensors(t, kind);
   if (s->moved) {
     uint64_t out = 0;
@@ -396,20 +396,20 @@ static void print_tensors(struct text *t, const struct render_diff_sums *s) {
              x->side[1].model.tensors[x->rows[i].tensor[1]].flags & TENSOR_EXTERNAL;
     if (out)
       printf("    %s moved from inside the .onnx to data files\n",
-             render_diff_counted(x, out, "tensor"));
+             diff_words_counted(x, out, "tensor"));
     if (s->moved > out)
       printf("    %s moved from data files into the .onnx\n",
-             render_diff_counted(x, s->moved - out, "tensor"));
+             diff_words_counted(x, s->moved - out, "tensor"));
   }
 }
 
-static void print_end(struct diffing *x, const struct render_diff_sums *s) {
+static void print_end(struct diffing *x, const struct diff_summary *s) {
   if (x->by_manifest)
     printf("%s compared by the digests of their manifests, not read\n",
-           render_diff_counted(x, x->by_manifest, "tensor"));
+           diff_words_counted(x, x->by_manifest, "tensor"));
   if (x->same_place)
     printf("%s not read: stored at the same place of the same file\n",
-           render_diff_counted(x, x->same_place, "tensor"));
+           diff_words_counted(x, x->same_place, "tensor"));
   if (s->unknown || x->weights == WEIGHTS_NONE) puts("weights were not compared (--weights none)");
   printf("%s of weights read in %s, %s of memory\n", quote_bytes(x->stats.bytes_read).s,
          quote_seconds(machine_clock() - x->began).s, quote_memory(machine_peak_memory()).s);
@@ -417,13 +417,13 @@ static void print_end(struct diffing *x, const struct render_diff_sums *s) {
 
 void render_diff_text(struct diffing *x, struct render_diff_look look) {
   struct text t = {.x = x, .look = look};
-  const struct render_diff_sums s = render_diff_sum_up(x);
+  const struct diff_summary s = diff_summary_of(x);
   print_files(x);
-  puts(render_diff_answer(x, &s));
+  puts(diff_words_answer(x, &s));
   print_lines(&t);
   print_ops(&t);
   print_nodes(&t, &s);
-  if (!render_diff_equal(x) || s.moved) print_tensors(&t, &s);
+  if (!diff_summary_equal(x) || s.moved) print_tensors(&t, &s);
   putchar('\n');
   print_end(x, &s);
 }
