@@ -150,7 +150,7 @@ int main(int argc, char **argv) {
   process_begin(argc > 0 ? argv[0] : NULL);
   stops_fail_writes(); // a reader of our output that goes away must not end a run half-way
   set_memory_up();
-  report_open(false, REPORT_PROGRESS_AUTO);
+  report_start();
   struct cli_args args;
   struct err err = {0};
   int rc = cli_parse(&args, argc, argv, &err);

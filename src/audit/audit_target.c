@@ -41,10 +41,8 @@ static int count_manifest(void *ctx, const char *name) {
 // These commands look at one model at a time: names the first that they could.
 static int refuse_folder(const char *folder, const char *command, struct err *err) {
   struct manifests found = {0};
-  struct folder f = folder_open(HERE, folder, 0);
   int ended;
-  if (folder_is_open(f) && folder_names(f, count_manifest, &found, &ended)) found.n = 0;
-  folder_close(&f);
+  if (folder_names(HERE, folder, count_manifest, &found, &ended)) found.n = 0;
   err_fill(err, ERR_INPUT, "'%s' is a folder", quote_path(folder).s);
   if (found.n > 0) {
     const size_t cut = strlen(found.first) - (sizeof suffix - 1);

@@ -140,12 +140,13 @@ static int system_entry_may(struct folder in, const char *name, unsigned may) {
                 : fstatat(folder_descriptor(in), name, &at, 0);
 }
 
-static int system_folder_names(struct folder f, int (*each)(void *ctx, const char *name), void *ctx,
-                               int *ended) {
+static int system_folder_names(struct folder in, const char *name,
+                               int (*each)(void *ctx, const char *name), void *ctx, int *ended) {
   // A descriptor of its own: closedir closes it, and the position is not shared.
-  int fd = open_again(f, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-  if (fd < 0 && errno == EACCES) // it may be read, and not walked through
-    fd = fcntl(folder_descriptor(f), F_DUPFD_CLOEXEC, 0);
+  int fd = open_again(in, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+  const bool shared = fd < 0 && errno == EACCES && strcmp(name, ".") == 0;
+  if (shared) // it may be read, and not walked through
+    fd = fcntl(folder_descriptor(in), F_DUPFD_CLOEXEC, 0);
   DIR *list = fd >= 0 ? fdopendir(fd) : NULL;
   *ended = 0;
   if (!list) {
@@ -154,7 +155,7 @@ static int system_folder_names(struct folder f, int (*each)(void *ctx, const cha
     errno = why;
     return -1;
   }
-  rewinddir(list);
+  if (shared) rewinddir(list);
   errno = 0;
   for (struct dirent *e; *ended == 0 && (e = readdir(list)) != NULL; errno = 0)
     if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0) *ended = each(ctx, e->d_name);

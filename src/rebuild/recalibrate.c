@@ -8,6 +8,7 @@
 #include "ranges/ranges.h"
 #include "rebuild/recorded.h"
 #include "stream/sys/file_lookup.h"
+#include "stream/sys/fs.h"
 
 enum { WORDS_MAX = 4096 };
 
@@ -19,17 +20,10 @@ struct making {
   int n;
 };
 
-static int remove_entry(void *ctx, const char *name) {
-  const struct scratch *folder = ctx;
-  (void)file_remove(folder->at, name);
-  return 0;
-}
-
 void recalibrate_end(struct recalibrate *r) {
-  int ended;
   for (uint32_t i = 0; i < r->n_files; i++) {
     struct scratch *folder = &r->files[i].folder;
-    (void)folder_names(folder->at, remove_entry, folder, &ended);
+    fs_remove_files(folder->at);
     scratch_end(folder);
   }
   TABLE_FREE(r, files);

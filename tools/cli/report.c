@@ -18,7 +18,7 @@
 #include <stdio.h>
 
 static struct {
-  bool quiet, colour, bar;
+  bool screen, quiet, colour, bar;
   enum report_progress progress;
   bool bar_shown;
   const char *command, *model; // of documents
@@ -36,14 +36,18 @@ static void hold_stdout(void) {
   setvbuf(stdout, buffer, terminal_is(TERMINAL_OUTPUT) ? _IOLBF : _IOFBF, sizeof buffer);
 }
 
-void report_open(bool quiet, enum report_progress progress) {
+void report_start(void) {
   hold_stdout();
-  const bool screen = terminal_draws(TERMINAL_ERRORS);
+  talk.screen = terminal_draws(TERMINAL_ERRORS);
+  talk.colour = talk.screen && !terminal_is_plain();
+  report_open(false, REPORT_PROGRESS_AUTO);
+}
+
+void report_open(bool quiet, enum report_progress progress) {
   talk.quiet = quiet;
-  talk.colour = screen && !terminal_is_plain();
   talk.progress = progress;
-  talk.bar =
-      screen && !quiet && (progress == REPORT_PROGRESS_AUTO || progress == REPORT_PROGRESS_EAGER);
+  talk.bar = talk.screen && !quiet &&
+             (progress == REPORT_PROGRESS_AUTO || progress == REPORT_PROGRESS_EAGER);
 }
 
 void report_colour(bool on) {

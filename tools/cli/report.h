@@ -25,8 +25,9 @@ enum report_progress {
   REPORT_PROGRESS_EAGER,
 };
 
-// Looks at the terminal once. quiet: errors only. Before it is called, reports work as if nothing was
-// asked for.
+// Before anything is printed. Until report_open is called, reports work as if nothing was asked for.
+void report_start(void);
+// quiet: errors only.
 void report_open(bool quiet, enum report_progress progress);
 // Whatever the terminal and NO_COLOR say.
 void report_colour(bool on);

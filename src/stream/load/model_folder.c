@@ -71,12 +71,10 @@ static int take_name(void *ctx, const char *name) {
 static int list_one(struct model_folder *b, struct folders *f, const char *folder,
                     struct err *err) {
   struct listing l = {b, f, folder, err};
-  struct folder at = folder_open(HERE, opened(b, folder), 0);
   int rc;
-  if (!folder_is_open(at) || folder_names(at, take_name, &l, &rc))
+  if (folder_names(HERE, opened(b, folder), take_name, &l, &rc))
     rc = err_errno(err, errno, ERR_INPUT, "the folder '%s' cannot be read",
                    quote_path(opened(b, folder)).s);
-  folder_close(&at);
   return rc;
 }
 

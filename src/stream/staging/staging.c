@@ -323,7 +323,9 @@ static int settle(const struct opening *o, bool made, enum staging_resume *how) 
   const bool of_plan = staging_header_is_of(&h, o->p->id);
   const bool same =
       of_plan && staging_header_same_sources(&h, o->s, STAGING_HEADER_UNITS, &changed) == 0;
-  const enum staging_seal seal = staging_seal_in(o->st->dest, o->st->name);
+  // A seal of a folder without a header counts only for who asks to go on.
+  const enum staging_seal seal =
+      of_plan || options->resume ? staging_seal_in(o->st->dest, o->st->name) : STAGING_SEAL_NONE;
   const bool sealed = !options->fresh && seal == STAGING_SEAL_UNFINISHED;
   int bad = 0;
   if (refuse_version(o->st, &h, options->version, o->err)) {
@@ -407,7 +409,7 @@ static int may_begin(const struct opening *o, struct staging_space *space) {
                      quote_str(name).s, STAGING_FILE_MAX);
   }
   if (may_open_outputs(o)) return -1;
-  if (staging_find_seal(options->dest_folder, options->onnx_name, sealed, &state, o->err))
+  if (staging_find_seal_in(st->dest, st->dest_path, options->onnx_name, sealed, &state, o->err))
     return -1;
   if (state == STAGING_SEAL_UNFINISHED && strcmp(sealed, st->name) != 0) {
     err_set(o->err, ERR_RETRY,
@@ -418,7 +420,7 @@ static int may_begin(const struct opening *o, struct staging_space *space) {
   while (state == STAGING_SEAL_FINISHED && !o->dry) {
     if (!staging_put_away(options->dest_folder, sealed)) break;
     look_at_space(o, space);
-    if (staging_find_seal(options->dest_folder, options->onnx_name, sealed, &state, o->err))
+    if (staging_find_seal_in(st->dest, st->dest_path, options->onnx_name, sealed, &state, o->err))
       return -1;
   }
   if (!space->known || space->needed_bytes <= space->free_bytes) return 0;

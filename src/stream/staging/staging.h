@@ -178,6 +178,9 @@ enum staging_seal {
 // *name: its folder.
 int staging_find_seal(const char *dest_folder, const char *onnx_name, char name[STAGING_NAME_MAX],
                       enum staging_seal *state, struct err *err);
+// The same in a folder that is open; `dest_folder` is for messages.
+int staging_find_seal_in(struct folder dest, const char *dest_folder, const char *onnx_name,
+                         char name[STAGING_NAME_MAX], enum staging_seal *state, struct err *err);
 // Opens such a folder for seal_finish, under the exclusive lock. ERR_RETRY if that is taken.
 int staging_open_sealed(struct staging *st, const char *dest_folder, const char *name,
                         struct err *err);

@@ -225,10 +225,14 @@ struct emptying {
   struct err *err;
 };
 
+static int cannot_remove(const char *name, const char *what, int errnum, struct err *err) {
+  return err_errno(err, errnum, ERR_IO, "cannot remove '%s' in '%s'", quote_str(name).s,
+                   quote_str(what).s);
+}
+
 int staging_remove_file(struct folder folder, const char *name, const char *what, struct err *err) {
   if (file_remove(folder, name) == 0 || errno == ENOENT) return 0;
-  return err_errno(err, errno, ERR_IO, "cannot remove '%s' in '%s'", quote_str(name).s,
-                   quote_str(what).s);
+  return cannot_remove(name, what, errno, err);
 }
 
 static int empty_entry(void *ctx, const char *name);
@@ -260,21 +264,21 @@ static bool stays_longer(const struct emptying *e, const char *name) {
 static int empty_entry(void *ctx, const char *name) {
   struct emptying *e = ctx;
   struct entry_facts at;
-  const bool there = entry_look(e->folder, name, FILE_NO_LINK, &at) == 0;
-  if (!there || at.kind != ENTRY_FOLDER) {
-    if (!e->inner && stays_longer(e, name)) return 0;
+  const bool longer = !e->inner && stays_longer(e, name);
+  if (!longer && (file_remove(e->folder, name) == 0 || errno == ENOENT)) {
     e->left++; // listing while removing may pass entries over: look again until none is seen
     snprintf(e->last, sizeof e->last, "%s", name);
-    return staging_remove_file(e->folder, name, e->what, e->err);
+    return 0;
   }
+  const int why = errno; // of a folder, any
+  if (entry_look(e->folder, name, FILE_NO_LINK, &at) || at.kind != ENTRY_FOLDER)
+    return longer ? 0 : cannot_remove(name, e->what, why, e->err);
   if (!e->inner && strcmp(name, "artifacts") == 0 && empty_artifacts(e, name)) return -1;
   if (folder_remove(e->folder, name) == 0) {
     e->left++;
     return 0;
   }
-  if (errno != ENOTEMPTY && errno != EEXIST)
-    return err_errno(e->err, errno, ERR_IO, "cannot remove '%s' in '%s'", quote_str(name).s,
-                     quote_str(e->what).s);
+  if (errno != ENOTEMPTY && errno != EEXIST) return cannot_remove(name, e->what, errno, e->err);
   if (!e->other[0]) snprintf(e->other, sizeof e->other, "%s", name);
   return 0;
 }

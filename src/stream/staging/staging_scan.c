@@ -38,17 +38,22 @@ static int find_entry(void *ctx, const char *name) {
   return state == STAGING_SEAL_UNFINISHED; // which is what matters: look no further
 }
 
+int staging_find_seal_in(struct folder dest, const char *dest_folder, const char *onnx_name,
+                         char name[STAGING_NAME_MAX], enum staging_seal *state, struct err *err) {
+  struct finding f = {.dest = dest, .onnx_name = onnx_name, .name = name};
+  name[0] = '\0';
+  const int bad = fs_list(dest, find_entry, &f, dest_folder, err);
+  *state = f.state;
+  return bad < 0 ? -1 : 0;
+}
+
 int staging_find_seal(const char *dest_folder, const char *onnx_name, char name[STAGING_NAME_MAX],
                       enum staging_seal *state, struct err *err) {
   struct folder dest;
-  struct finding f = {.onnx_name = onnx_name, .name = name, .state = STAGING_SEAL_NONE};
-  name[0] = '\0';
   if (staging_open_dest(dest_folder, &dest, err)) return -1;
-  f.dest = dest;
-  const int bad = fs_list(dest, find_entry, &f, dest_folder, err);
+  const int bad = staging_find_seal_in(dest, dest_folder, onnx_name, name, state, err);
   folder_close(&dest);
-  *state = f.state;
-  return bad < 0 ? -1 : 0;
+  return bad;
 }
 
 // ---- orphans ----

@@ -164,7 +164,7 @@ int fs_sync_folder(struct folder f, const char *what, struct err *err) {
 int fs_list(struct folder f, int (*each)(void *ctx, const char *name), void *ctx, const char *what,
             struct err *err) {
   int ended;
-  const int rc = folder_names(f, each, ctx, &ended);
+  const int rc = folder_names(f, ".", each, ctx, &ended);
   if (rc == 0) return ended;
   return err_errno(err, errno, rc == -2 ? ERR_IO : ERR_INPUT, "cannot list folder '%s'",
                    quote_str(what).s);
@@ -178,10 +178,15 @@ static int take_name(void *ctx, const char *name) {
 
 int fs_names(const char *path, struct fs_names *out) {
   int ended;
-  struct folder f = folder_open(HERE, path, 0);
-  if (!folder_is_open(f)) return -1;
-  const int rc = folder_names(f, take_name, out, &ended), why = errno;
-  folder_close(&f);
-  errno = why;
-  return rc ? -2 : 0;
+  return folder_names(HERE, path, take_name, out, &ended);
+}
+
+static int remove_file(void *in, const char *name) {
+  (void)file_remove(*(const struct folder *)in, name);
+  return 0;
+}
+
+void fs_remove_files(struct folder in) {
+  int ended;
+  (void)folder_names(in, ".", remove_file, &in, &ended);
 }

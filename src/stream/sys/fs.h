@@ -54,5 +54,7 @@ struct fs_names {
 // Appends those of the folder that do not begin with a dot, in an order of the system's. -1: it cannot be opened; -2: it cannot be
 // read to its end; errno says why.
 int fs_names(const char *path, struct fs_names *out);
+// Removes the files in a folder of weir's own that is no longer needed. What cannot be removed stays, and so do folders.
+void fs_remove_files(struct folder in);
 
 #endif

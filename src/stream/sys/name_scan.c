@@ -108,5 +108,5 @@ enum name_scan name_scan_folder(struct folder in, const char *name, const char *
   int ended;
   s.result = NAME_SCAN_FREE;
   who[0] = '\0';
-  return folder_names(in, search_entry, &s, &ended) ? NAME_SCAN_UNKNOWN : s.result;
+  return folder_names(in, ".", search_entry, &s, &ended) ? NAME_SCAN_UNKNOWN : s.result;
 }

@@ -30,7 +30,7 @@ static int remove_entry(void *ctx, const char *name) {
   remove_file(ctx, name);
   struct folder inner = folder_open(*in, name, FILE_NO_LINK);
   if (!folder_is_open(inner)) return 0;
-  (void)folder_names(inner, remove_file, &inner, &ended);
+  (void)folder_names(inner, ".", remove_file, &inner, &ended);
   folder_close(&inner);
   (void)folder_remove(*in, name);
   return 0;
@@ -50,8 +50,9 @@ static int remove_if_dead(void *ctx, const char *name) {
   if (!folder_is_open(f)) return 0;
   if (folder_look(f, &at) == 0 && at.owner == process_owner() &&
       folder_lock(f, LOCK_ALONE | LOCK_NO_WAIT) == 0) {
-    (void)folder_names(f, remove_entry, &f, &ended);
-    (void)folder_remove(l->parent, name); // before it is closed: a young one's maker waits for the lock
+    (void)folder_names(f, ".", remove_entry, &f, &ended);
+    (void)folder_remove(l->parent,
+                        name); // before it is closed: a young one's maker waits for the lock
   }
   folder_close(&f);
   return 0;
@@ -62,7 +63,7 @@ static void remove_dead(const char *stem) {
   struct looking l = {folder_open(HERE, machine_temporary_folder(), 0), stem};
   int ended;
   if (!folder_is_open(l.parent)) return;
-  (void)folder_names(l.parent, remove_if_dead, &l, &ended);
+  (void)folder_names(l.parent, ".", remove_if_dead, &l, &ended);
   folder_close(&l.parent);
 }
 
@@ -101,6 +102,8 @@ int scratch_make(struct scratch *s, const char *purpose, struct arena *a, struct
 
 void scratch_end(struct scratch *s) {
   folder_close(&s->at);
-  if (s->path) (void)folder_remove(HERE, s->path); // another process may have removed it already, as a dead one
+  if (s->path)
+    (void)folder_remove(HERE,
+                        s->path); // another process may have removed it already, as a dead one
   s->path = NULL;
 }

@@ -210,17 +210,11 @@ static int write_arrays(struct folder in, const char *before, const struct array
   return 0;
 }
 
-static int remove_entry(void *ctx, const char *name) {
-  (void)file_remove(*(const struct folder *)ctx, name);
-  return 0;
-}
-
 // What an ended writing left: files, no folders.
 static void remove_set(struct folder in, const char *name) {
-  int ended;
   struct folder set = folder_open(in, name, FILE_NO_LINK);
   if (!folder_is_open(set)) return;
-  (void)folder_names(set, remove_entry, &set, &ended);
+  fs_remove_files(set);
   folder_close(&set);
   (void)folder_remove(in, name);
 }

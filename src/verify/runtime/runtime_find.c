@@ -85,10 +85,8 @@ static void look_into(struct newest *n, const char *folder,
                       int (*each)(void *newest, const char *name)) {
   const char *before = n->folder;
   int ended;
-  struct folder in = folder_open(HERE, folder, 0);
   n->folder = folder;
-  if (folder_is_open(in)) (void)folder_names(in, each, n, &ended);
-  folder_close(&in);
+  (void)folder_names(HERE, folder, each, n, &ended);
   n->folder = before;
 }
 

@@ -12,6 +12,7 @@
 #include "platform/children.h"
 #include "platform/machine.h"
 #include "platform/maps.h"
+#include "stream/sys/fs.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -208,19 +209,13 @@ static void start(struct gathering *g) {
   }
 }
 
-static int remove_file(void *in, const char *name) {
-  (void)file_remove(*(const struct folder *)in, name);
-  return 0;
-}
-
 // The folder of a worker that could not do it itself; it has nothing but plain files.
 static void remove_scratch(const struct verify *v, uint32_t k) {
   const struct folder all = v->scratch_at;
   char name[16];
-  int ended;
   snprintf(name, sizeof name, "w%u", k);
   struct folder own = folder_open(all, name, FILE_NO_LINK);
-  if (folder_is_open(own)) (void)folder_names(own, remove_file, &own, &ended);
+  if (folder_is_open(own)) fs_remove_files(own);
   folder_close(&own);
   (void)folder_remove(all, name);
 }
