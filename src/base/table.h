@@ -36,6 +36,13 @@
        ? (void)0                                                                                   \
        : (void)((t)->name = table_grow((t)->name, &(t)->name##_cap,                                \
                                        (size_t)(t)->n_##name + (size_t)(n), sizeof *(t)->name)))
+// Appends the rows of another struct's table of that name.
+#define TABLE_COPY(to, from, name)                                                                 \
+  ((from)->n_##name ? (TABLE_ROOM(to, name, (from)->n_##name),                                     \
+                       memcpy((to)->name + (to)->n_##name, (from)->name,                           \
+                              (size_t)(from)->n_##name * sizeof *(to)->name),                      \
+                       (void)((to)->n_##name += (from)->n_##name))                                 \
+                    : (void)0)
 // Gives back the room beyond its rows, once the table has its final size (it may still grow later).
 #define TABLE_TRIM(t, name)                                                                        \
   ((t)->name = table_trim((t)->name, &(t)->name##_cap, (t)->n_##name, sizeof *(t)->name))

@@ -24,11 +24,21 @@ void model_free(struct model *m) {
 #define MODEL_TABLE(type, name) TABLE_FREE(m, name);
 #include "model/model_tables.def"
 #undef MODEL_TABLE
-  if (m->memory) {
-    TABLES_FREE(m->memory, shortcuts, seen, opset_slots, listed, listings);
-  }
-  arena_free(&m->arena);
-  memset(m, 0, sizeof *m);
+  model_view_free(m);
+}
+
+void model_view(struct model *view, const struct model *m) {
+  *view = *m;
+  view->arena = (struct arena){0};
+  view->memory = arena_zalloc(&view->arena, sizeof *view->memory);
+  view->memory->age = 1;
+  TABLE_COPY(view->memory, m->memory, seen);
+}
+
+void model_view_free(struct model *view) {
+  if (view->memory) TABLES_FREE(view->memory, shortcuts, seen, opset_slots, listed, listings);
+  arena_free(&view->arena);
+  memset(view, 0, sizeof *view);
 }
 
 void model_trim(struct model *m) {

@@ -335,6 +335,10 @@ void model_init(struct model *m);
 void model_free(struct model *m);
 // Gives back the tables' spare room: for the end of load.
 void model_trim(struct model *m);
+// Questions remember what they found, so two threads may not ask one model at a time. A view has the rows of m and its own
+// memory, for another thread: nobody changes m until model_view_free.
+void model_view(struct model *view, const struct model *m);
+void model_view_free(struct model *view);
 
 // Names. model_intern copies s on first sight. model_find_name: NO_ID if s was never seen.
 uint32_t model_intern(struct model *m, struct span s);

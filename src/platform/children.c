@@ -219,26 +219,3 @@ int child_self_begin(struct child_self *s) {
   setrlimit(RLIMIT_CORE, &none);
   return 0;
 }
-
-// ---- a copy of this process ----
-
-int child_copy(struct child_copy *c, int (*work)(void *ctx), void *ctx) {
-  const pid_t parent = getpid();
-  fflush(NULL); // else both would write what streams hold
-  const pid_t pid = fork();
-  if (pid < 0) return -1;
-  if (pid == 0) {
-    variant_end_with_parent();
-    _exit(getppid() == parent ? work(ctx) : 1);
-  }
-  c->process = pid;
-  return 0;
-}
-
-void child_copy_stop(const struct child_copy *c) {
-  kill((pid_t)c->process, SIGTERM);
-}
-
-void child_copy_reap(const struct child_copy *c, struct child_end *how) {
-  reap((pid_t)c->process, -1, how);
-}

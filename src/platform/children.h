@@ -1,4 +1,4 @@
-// Processes: a program that this one starts and talks with, that program's own side, and copies of this process.
+// Processes: a program that this one starts and talks with, and that program's own side.
 //
 //   we ── connection: its stdin and its stdout ── child       (bytes in both directions)
 //      ◀── its stderr ──
@@ -79,20 +79,5 @@ struct child_self {
 // code 0 at once; if the connection is no socket, reads just end. Call it once, before any other thread starts. -1 and errno; ENOTTY:
 // stdin is a terminal, so no program sends requests.
 int child_self_begin(struct child_self *s);
-
-// ---- a copy of this process ----
-
-struct child_copy {
-  intptr_t process;
-};
-// Starts a process with a copy of all memory, which calls work(ctx) and exits with its result; no exit handler runs. It has the calling
-// thread alone, so no other thread may hold a lock at this moment, the heap's included. Changes to memory stay in the copy, except in
-// pages_new_shared. Open files are shared, with their positions. If the system can, it stops the copy when this process ends. -1:
-// EOPNOTSUPP (the system has no such call), EAGAIN, ENOMEM.
-int child_copy(struct child_copy *c, int (*work)(void *ctx), void *ctx);
-// Asks it to end (SIGTERM).
-void child_copy_stop(const struct child_copy *c);
-// Waits for its end.
-void child_copy_reap(const struct child_copy *c, struct child_end *how);
 
 #endif

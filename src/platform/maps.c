@@ -183,17 +183,10 @@ size_t pages_round(size_t bytes) {
   return (bytes + page - 1) & ~(page - 1);
 }
 
-static void *pages_of(int flags, size_t bytes) {
-  void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags | MAP_ANONYMOUS, -1, 0);
-  return at == MAP_FAILED ? NULL : at;
-}
-
 void *pages_new(size_t bytes) {
-  return pages_of(MAP_PRIVATE | variant_unreserved_flag(), bytes);
-}
-
-void *pages_new_shared(size_t bytes) {
-  return pages_of(MAP_SHARED, bytes);
+  void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                  MAP_PRIVATE | MAP_ANONYMOUS | variant_unreserved_flag(), -1, 0);
+  return at == MAP_FAILED ? NULL : at;
 }
 
 void pages_free(void *at, size_t bytes) {

@@ -47,8 +47,6 @@ bool file_is_cached(struct file f, uint64_t off, uint64_t n);
 size_t pages_round(size_t bytes);
 // Pages of zeros, which take memory when they are first written. NULL: no memory.
 void *pages_new(size_t bytes);
-// The same, shared with copies of this process (child_copy).
-void *pages_new_shared(size_t bytes);
 void pages_free(void *at, size_t bytes);
 // Replaces pages in one step by ones that cannot be read, and never reuses their addresses: a request in flight that reads from there
 // fails with EFAULT, and never reads another mapping. If the system refuses, the pages stay as they are.

@@ -27,6 +27,17 @@ void recipes_free(struct recipes *r) {
   recipes_init(r);
 }
 
+void recipes_copy(struct recipes *to, const struct recipes *from) {
+  recipes_init(to);
+  TABLE_COPY(to, from, rows);
+  TABLE_COPY(to, from, longs);
+  TABLE_COPY(to, from, args);
+  TABLE_COPY(to, from, pieces);
+  TABLE_COPY(to, from, checkpoints);
+  TABLE_COPY(to, from, bytes);
+  TABLE_COPY(to, from, slots);
+}
+
 // ---- appending parts: all rows store their variable parts in shared tables ---------------------
 
 // `from` must not point into the table itself, which may move.

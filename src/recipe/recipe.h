@@ -82,6 +82,8 @@ struct recipes {
 
 void recipes_init(struct recipes *r);
 void recipes_free(struct recipes *r);
+// *to, which has no rows: the same rows with the same ids. What is added to one of them later the other does not have.
+void recipes_copy(struct recipes *to, const struct recipes *from);
 
 static inline const int64_t *recipe_dims(const struct recipes *r, uint32_t id) {
   static const int64_t none[1]; // a list, also where no recipe has dims

@@ -88,8 +88,8 @@ struct verified {
     uint64_t differs;
     const char *first, *of; // of: base name of the source
   } rest;
-  uint64_t peak_memory[2]; // bytes: of weir and of weir-ort, all of their processes together
-  uint32_t n_helpers;      // processes of weir after the first, each with a weir-ort of its own
+  uint64_t peak_memory[2]; // bytes: of weir, and of weir-ort, all of its processes together
+  uint32_t n_helpers;      // processes of weir-ort after the first
   double seconds;
   struct arena arena;
 };

@@ -22,7 +22,7 @@ ENDS |= {"execv", "execve", "execvp", "execl", "execlp", "process_end"}
 
 # Whose objects may, and why.
 ALLOWED = {
-    "children.c": ({"posix_spawn", "fork", "_exit"}, "starts weir-ort, which ends with who asked it, and copies of the process for whoever asks for one"),
+    "children.c": ({"posix_spawn", "_exit"}, "starts weir-ort, which ends with who asked it"),
     "edit.c": ({"stderr"}, "names the edit that broke its promise, before it aborts"),
     "machine.c": ({"_exit"}, "process_end, which no other room may call"),
     "maps.c": ({"signal", "sigaction"}, "a file that is cut under a map raises SIGBUS, which must be an error of that read"),

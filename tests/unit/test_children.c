@@ -71,41 +71,6 @@ static void what_is_not_there_is_not_started(void **state) {
   assert_false(child_is_there(&c));
 }
 
-static int private_number;
-
-static int change(void *shared) {
-  private_number = 2;
-  *(int *)shared = 3;
-  return 7;
-}
-
-static int wait_for_ever(void *ctx) {
-  struct child c = {0};
-  (void)ctx;
-  if (begin(&c, "/bin/cat")) return 1;
-  for (;;)
-    child_wait(&c, false, -1);
-}
-
-static void a_copy_goes_its_own_way(void **state) {
-  (void)state;
-  struct child_copy copy;
-  struct child_end how;
-  int *shared = pages_new_shared(sizeof *shared);
-  private_number = 1;
-  assert_int_equal(child_copy(&copy, change, shared), 0);
-  child_copy_reap(&copy, &how);
-  assert_int_equal(how.signal, 0);
-  assert_int_equal(how.code, 7);
-  assert_int_equal(*shared, 3);
-  assert_int_equal(private_number, 1);
-  pages_free(shared, sizeof *shared);
-  assert_int_equal(child_copy(&copy, wait_for_ever, NULL), 0);
-  child_copy_stop(&copy);
-  child_copy_reap(&copy, &how);
-  assert_string_equal(how.name, "SIGTERM");
-}
-
 static void a_program_is_told_from_a_text(void **state) {
   (void)state;
   struct file text = file_open(HERE, "/etc/passwd", 0);
@@ -119,7 +84,6 @@ int test_children(void) {
       cmocka_unit_test(what_is_sent_comes_back),
       cmocka_unit_test(its_last_words_are_heard),
       cmocka_unit_test(what_is_not_there_is_not_started),
-      cmocka_unit_test(a_copy_goes_its_own_way),
       cmocka_unit_test(a_program_is_told_from_a_text),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

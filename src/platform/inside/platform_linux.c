@@ -11,12 +11,10 @@
 #include <linux/openat2.h>
 #include <malloc.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -191,10 +189,6 @@ void variant_close_from(int first) {
 
 short variant_hang_up_events(void) {
   return POLLRDHUP;
-}
-
-void variant_end_with_parent(void) {
-  prctl(PR_SET_PDEATHSIG, SIGTERM);
 }
 
 // ---- libraries ----

@@ -55,7 +55,6 @@ NOTHING(heap_apart_from, (size_t bytes))
 VALUE(bool, child_sizes, (const struct child *c, struct child_sizes *out), false)
 NOTHING(child_limit, (const struct child *c, uint64_t bytes))
 NOTHING(child_unlimit, (const struct child *c))
-NOTHING(variant_end_with_parent, (void))
 VALUE(short, variant_hang_up_events, (void), 0)
 // clang-format on
 

@@ -65,7 +65,5 @@ int variant_pipe(int ends[2]);
 void variant_close_from(int first);
 // What to ask poll for so that it tells when the other end of a socket is closed; 0 where it tells that unasked.
 short variant_hang_up_events(void);
-// From now on this process gets SIGTERM when its parent ends.
-void variant_end_with_parent(void);
 
 #endif

@@ -13,7 +13,7 @@
 
 #include <assert.h>
 
-enum { STACK_BYTES = 1 << 20 };
+enum { STACK_BYTES = 1 << 20, DEEP_STACK_BYTES = 8 << 20 };
 
 struct member {
   void (*work)(void *ctx, uint32_t i);
@@ -37,19 +37,28 @@ bool threads_start(pthread_t *thread, size_t stack_bytes, void *(*work)(void *ct
   return started;
 }
 
-uint32_t threads_run(uint32_t n, void (*work)(void *ctx, uint32_t i), void *ctx) {
+static uint32_t run(uint32_t n, size_t stack_bytes, void (*work)(void *ctx, uint32_t i),
+                    void *ctx) {
   struct member others[THREADS_MAX];
   assert(n >= 1 && n <= THREADS_MAX);
   for (uint32_t i = 0; i + 1 < n; i++)
     others[i] = (struct member){.work = work, .ctx = ctx, .i = i + 1};
   uint32_t started = 0;
   while (started < n - 1 &&
-         threads_start(&others[started].thread, STACK_BYTES, member_main, &others[started]))
+         threads_start(&others[started].thread, stack_bytes, member_main, &others[started]))
     started++;
   work(ctx, 0);
   for (uint32_t i = 0; i < started; i++)
     pthread_join(others[i].thread, NULL);
   return started + 1;
+}
+
+uint32_t threads_run(uint32_t n, void (*work)(void *ctx, uint32_t i), void *ctx) {
+  return run(n, STACK_BYTES, work, ctx);
+}
+
+uint32_t threads_run_deep(uint32_t n, void (*work)(void *ctx, uint32_t i), void *ctx) {
+  return run(n, DEEP_STACK_BYTES, work, ctx);
 }
 
 uint32_t threads_processors(void) {

@@ -13,6 +13,8 @@ enum { THREADS_MAX = 256 };
 // until all have returned. Threads that the system does not give are left out: the work must be
 // shared through ctx, not divided by i. Returns how many worked.
 uint32_t threads_run(uint32_t n, void (*work)(void *ctx, uint32_t i), void *ctx);
+// The same with stacks of 8 MiB, for work that loads models and runs passes.
+uint32_t threads_run_deep(uint32_t n, void (*work)(void *ctx, uint32_t i), void *ctx);
 
 // Starts one thread, with a stack of that size. False if the system gives none.
 bool threads_start(pthread_t *thread, size_t stack_bytes, void *(*work)(void *ctx), void *ctx);

@@ -71,7 +71,7 @@ struct verify_options {
   bool asked; // by --verify: steps that say nothing of it are verified too, by what they promise
   struct runtime_options runtime;
   uint64_t memory; // for reading weights
-  uint32_t jobs;   // processes that look at sites
+  uint32_t jobs;   // threads that look at sites, each with a runtime of its own
 };
 
 // Did the runtime refuse a model for a kernel that it does not have, on this processor? That says nothing of the model.
@@ -111,12 +111,12 @@ int verify_models(struct verify *v, const char *source, const char *result, bool
 struct verify_edited {
   const struct model *source, *result;
   // A file of what the rows of `source` say, if they are no file's; NULL.
-  struct verify_written *before;
-  struct recipes *source_recipes, *recipes; // that their tensors speak of
+  const struct verify_written *before;
+  const struct recipes *source_recipes, *recipes; // that their tensors speak of
   struct sources *sources;
   const struct edit_groups *groups; // of the edits between the two
   // The output itself (verify_written.h); NULL: what edits say of it.
-  struct verify_written *written;
+  const struct verify_written *written;
   // Where these edits can be replayed from, to find out which of several groups is at fault; NULL: nowhere.
   const char *log, *model;
   const struct request *request;

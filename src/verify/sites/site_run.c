@@ -19,8 +19,8 @@ const struct model *site_run_model(const struct site_run *r, int side) {
   return w ? &w->model : side == BEFORE ? r->e->source : r->e->result;
 }
 
-static struct recipes *recipes_of(const struct site_run *r, int side) {
-  struct verify_written *w = side == BEFORE ? r->e->before : r->e->written;
+static const struct recipes *recipes_of(const struct site_run *r, int side) {
+  const struct verify_written *w = site_run_written(r, side);
   return w ? &w->recipes : side == BEFORE ? r->e->source_recipes : r->e->recipes;
 }
 
@@ -198,7 +198,8 @@ int site_run_open(struct site_run *r, struct err *err) {
   for (int side = 0; side < SIDES; side++) {
     r->infer[side] = infer_new(site_run_model(r, side), &infer);
     infer_all(r->infer[side], NULL);
-    if (part_cutter_open(&r->cutter[side], site_run_model(r, side), recipes_of(r, side),
+    recipes_copy(&r->recipes[side], recipes_of(r, side));
+    if (part_cutter_open(&r->cutter[side], site_run_model(r, side), &r->recipes[side],
                          site_run_sources(r, side), o->memory, err))
       return -1;
   }
@@ -219,6 +220,7 @@ void site_run_close(struct site_run *r) {
   close_draws(r->of_one);
   for (int side = 0; side < SIDES; side++) {
     if (r->cutter[side]) part_cutter_close(r->cutter[side]);
+    recipes_free(&r->recipes[side]);
     if (r->infer[side]) infer_free(r->infer[side]);
   }
   sites_done(&r->sites);

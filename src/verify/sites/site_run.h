@@ -16,6 +16,7 @@ struct site_run {
   struct infer *infer[SIDES];
   struct draw *draw[SIDES];
   struct draw *of_one[SIDES]; // with a batch of one, where `draw` has another; NULL: not wanted yet
+  struct recipes recipes[SIDES]; // copies: cutters add rows
   struct part_cutter *cutter[SIDES];
   struct sites sites;
   struct arena arena; // of the sites
@@ -23,8 +24,8 @@ struct site_run {
   bool has_pattern;
   uint64_t picked; // of the sites, this many, spread evenly; 0: all
   uint64_t bytes_done, bytes_total;
-  uint64_t *all_done;     // of all processes; NULL: there is this one
-  bool alone;             // another one tells of progress
+  uint64_t *all_done;     // of all threads; NULL: there is this one
+  bool silent;            // another one tells of progress
   bool lacks_kernel;      // the runtime did, for the part that was run last
   bool ended;             // the runtime died or hung with it
   uint32_t n_ended;       // sites in a row of which that holds

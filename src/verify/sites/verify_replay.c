@@ -75,8 +75,8 @@ void verify_replay_close(struct verify_replay *x) {
 static struct verify_edited edited_of(const struct verify_replay *x) {
   return (struct verify_edited){.source = &x->source,
                                 .result = &x->exec.model,
-                                .source_recipes = (struct recipes *)(uintptr_t)&x->source_recipes,
-                                .recipes = (struct recipes *)(uintptr_t)&x->exec.recipes,
+                                .source_recipes = &x->source_recipes,
+                                .recipes = &x->exec.recipes,
                                 .sources = x->exec.sources,
                                 .groups = x->exec.edits.groups};
 }

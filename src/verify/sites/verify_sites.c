@@ -20,7 +20,7 @@ static const char *joined(const char *const *names, uint32_t n, struct arena *a)
 }
 
 static void tick(struct site_run *r, const char *name) {
-  if (r->groups || r->alone) return;
+  if (r->groups || r->silent) return;
   const uint64_t done =
       r->all_done && name ? __atomic_load_n(r->all_done, __ATOMIC_RELAXED) : r->bytes_done;
   const struct work_told told = {.bytes_done = done,
@@ -31,8 +31,7 @@ static void tick(struct site_run *r, const char *name) {
   observer_tick(r->v->options.observer, &told);
 }
 
-static int verify_one(void *ctx, uint32_t i, struct err *err) {
-  struct site_run *r = ctx;
+static int verify_one(struct site_run *r, uint32_t i, struct err *err) {
   struct verified *f = &r->v->found;
   const struct site *s = &r->sites.list[i];
   struct arena a = {0};
@@ -68,31 +67,14 @@ static int verify_one(void *ctx, uint32_t i, struct err *err) {
   return rc;
 }
 
-static void be_alone(void *ctx) {
-  struct site_run *r = ctx;
-  r->alone = true;
-}
-
 // Several at a time, if there are several and no group at fault is searched for.
 static int verify_all(struct site_run *r, struct err *err) {
   const uint32_t jobs = r->v->options.jobs, most = r->sites.n / FEW_SITES;
-  struct verify_wide w = {.v = r->v,
-                          .jobs = jobs < most ? jobs : most,
-                          .n = r->sites.n,
-                          .one = verify_one,
-                          .alone = be_alone,
-                          .ctx = r};
-  if (r->groups || w.jobs < 2) {
-    int rc = 0;
-    for (uint32_t i = 0; i < r->sites.n && rc == 0; i++)
-      rc = verify_one(r, i, err);
-    return rc;
-  }
-  r->all_done = verify_wide_counter();
-  const int rc = verify_wide_run(&w, err);
-  r->bytes_done = r->bytes_total;
-  verify_wide_counter_free(r->all_done);
-  r->all_done = NULL;
+  int rc = 0;
+  if (!r->groups && jobs > 1 && most > 1)
+    return verify_wide_run(r, jobs < most ? jobs : most, verify_one, err);
+  for (uint32_t i = 0; i < r->sites.n && rc == 0; i++)
+    rc = verify_one(r, i, err);
   return rc;
 }
 
@@ -113,7 +95,7 @@ int verify_sites(struct verify *v, const struct verify_edited *e, struct err *er
   if (rc == 0)
     rc = verify_products_see(v, e->written ? &e->written->model : e->result,
                              e->written ? e->written->sources : NULL, e->recipes, err);
-  v->found.peak_memory[0] += machine_peak_memory(); // to those of other processes
+  v->found.peak_memory[0] = machine_peak_memory();
   v->found.peak_memory[1] += runtime_peak_memory(v->runtime);
   v->found.seconds = machine_clock() - v->began;
   return rc;

@@ -91,13 +91,10 @@ static void put_told(struct html_out *o, const char *title, const char *text) {
   if (text) html_put(o, "<dt>%s</dt><dd>%s</dd>\n", title, text);
 }
 
-// Where other processes of weir took part in a verification, theirs too.
-static void put_memory(struct html_out *o, const struct run_report *r, struct arena *a) {
+static void put_memory(struct html_out *o, const struct run_report *r) {
   const struct verified *v = r->verified;
   const uint64_t bytes = max_u64(r->cost.peak_memory, v ? v->peak_memory[0] : 0);
-  const char *whose = "of weir itself";
-  if (v && v->n_helpers) whose = arena_printf(a, "of %u processes of weir", v->n_helpers + 1);
-  if (bytes) put_card(o, "Peak memory", quote_bytes(bytes).s, whose);
+  if (bytes) put_card(o, "Peak memory", quote_bytes(bytes).s, "of weir itself");
 }
 
 static void put_headline(struct html_out *o, const struct run_report *r) {
@@ -124,7 +121,7 @@ static void put_headline(struct html_out *o, const struct run_report *r) {
   if (r->cost.seconds > 0)
     put_card(o, "Time", quote_seconds(r->cost.seconds).s,
              r->work.resumed ? "a part was written by an interrupted run" : "");
-  put_memory(o, r, &a);
+  put_memory(o, r);
   html_raw(o, "</dl>\n");
   if (r->told.worst || r->told.kept || r->told.held_back || r->told.larger || r->told.shapeless ||
       r->needs.words) {

@@ -163,7 +163,7 @@ static void print_share(const struct verified *f) {
     printf("%s, seed %s, ", f->drawn.sizes, decimal(f->drawn.seed).s);
   printf("%s, %s of memory and %s in the runtime", quote_seconds(f->seconds).s,
          quote_memory(f->peak_memory[0]).s, quote_memory(f->peak_memory[1]).s);
-  if (f->n_helpers) printf(", in %u processes each", f->n_helpers + 1);
+  if (f->n_helpers) printf(", in %u processes", f->n_helpers + 1);
   printf("\n");
   print_shares(f);
 }
