@@ -113,7 +113,7 @@ static struct pipeline_step *add_name(struct pipeline *p, struct span name, uint
   const struct group *group = groups_find(name);
   if (group) return add_group(p, group, n, err);
   struct err why = {0};
-  const struct pass *pass = passes_known(name, &why);
+  const struct pass *pass = passes_known(pipeline_own(p), name, &why);
   if (!pass) {
     guess_group(name, &why, &p->arena);
     *err = why;
@@ -121,7 +121,7 @@ static struct pipeline_step *add_name(struct pipeline *p, struct span name, uint
   }
   if (span_is(name, "optimize")) return add_optimize(p, n, err);
   const uint32_t first = p->n_steps;
-  for (*n = 0; pass; pass = passes_named(name, ++*n)) {
+  for (*n = 0; pass; pass = passes_named(pipeline_own(p), name, ++*n)) {
     struct pipeline_step *step = TABLE_PUSH(p, steps);
     *step = (struct pipeline_step){.repeat = p->open};
     for (uint32_t r = p->open; r != NO_ID; r = p->repeats[r].outer)
@@ -266,7 +266,7 @@ static const struct pass_option *of_output(const struct pipeline_step *step, con
 // The steps of its pass that say nothing of it take the value.
 static int take_setting(struct pipeline *p, const struct pipeline_setting *s, struct err *err) {
   struct err why = {0};
-  const struct pass *pass = passes_find(span_str(s->pass));
+  const struct pass *pass = passes_find(pipeline_own(p), span_str(s->pass));
   const uint32_t o = pass ? pass_values_option(pass, span_str(s->option)) : NO_ID;
   if (o == NO_ID) {
     const char *sentence = arena_printf(
@@ -332,15 +332,15 @@ int pipeline_read_files(struct pipeline *p, const char *folder, struct err *err)
 
 // ---- canonical words ---------------------------------------------------------------------------
 
-// Is a pass of a user's own among them, whose rules are to be kept?
-static bool has_own(const struct pipeline *p) {
+bool pipeline_has_own_steps(const struct pipeline *p) {
   for (uint32_t i = 0; i < p->n_steps; i++)
     if (p->steps[i].values.pass->book) return true;
   return false;
 }
 
 static bool is_one_pass(const struct pipeline *p) {
-  return p->n_steps == 1 && !has_own(p) && p->n_repeats == 0 && p->exactness == EXACTNESS_ROUNDING;
+  return p->n_steps == 1 && !pipeline_has_own_steps(p) && p->n_repeats == 0 &&
+         p->exactness == EXACTNESS_ROUNDING;
 }
 
 const char *pipeline_command(const struct pipeline *p) {
@@ -388,7 +388,7 @@ const char *pipeline_options(struct pipeline *p) {
   }
   end_repeats(&j, p, open, p->n_steps);
   json_end_array(&j);
-  if (has_own(p)) user_rules_write(p->own, &j);
+  if (pipeline_has_own_steps(p)) user_rules_write(p->own, &j);
   json_end_object(&j);
   return json_take(&j, &p->arena);
 }

@@ -92,6 +92,12 @@ struct pipeline {
   struct arena arena; // of the values
 };
 
+// The passes beside those of the catalogue that names of steps may mean; NULL: there are none.
+static inline const struct own_passes *pipeline_own(const struct pipeline *p) {
+  return p->own ? &p->own->passes : NULL;
+}
+// Is one of them among the steps? Then a log keeps their rules.
+bool pipeline_has_own_steps(const struct pipeline *p);
 void pipeline_init(struct pipeline *p);
 void pipeline_free(struct pipeline *p);
 

@@ -6,7 +6,6 @@
 
 #include "base/again.h"
 #include "json/plain_file.h"
-#include "passes/catalogue/passes.h"
 #include "pipeline/groups.h"
 
 #include <errno.h>
@@ -15,16 +14,16 @@
 // Names that mean something already. "family/name" of a user's own cannot be a set's or a group's, which have
 // no slash.
 static const char *objection(const char *name) {
-  const struct pass *pass = passes_find(span_str(name));
+  const struct pass *pass = passes_find(NULL, span_str(name));
   const bool taken =
       pass && (strcmp(pass->name, name) == 0 || (pass->also && strcmp(pass->also, name) == 0));
   return taken ? "a pass with this name exists already" : NULL;
 }
 
 static int take(struct user_rules *o, struct err *err) {
-  passes_extend(NULL);
-  if (rules_own(o->texts, o->n_texts, objection, &o->arena, &o->passes, err)) return -1;
-  passes_extend(o->passes);
+  const struct pass *const *list;
+  if (rules_own(o->texts, o->n_texts, objection, &o->arena, &list, err)) return -1;
+  own_passes_set(&o->passes, list);
   return 0;
 }
 
@@ -61,14 +60,14 @@ void user_rules_read_log(struct user_rules *o, const struct json_value *options)
     *TABLE_PUSH(o, texts) = (struct rules_text){arena_string(&o->arena, span_str(quote(name).s)),
                                                 span_of(arena_string(&o->arena, text), text.n)};
   }
-  if (o->n_texts > 0 && take(o, &ignored)) o->passes = NULL;
+  if (o->n_texts > 0) (void)take(o, &ignored);
 }
 
 void user_rules_done(struct user_rules *o) {
-  if (o->passes) passes_extend(NULL);
+  own_passes_free(&o->passes);
   TABLE_FREE(o, texts);
   arena_free(&o->arena);
-  *o = (struct user_rules){.passes = NULL};
+  *o = (struct user_rules){.n_texts = 0};
 }
 
 void user_rules_write(const struct user_rules *o, struct json_out *j) {

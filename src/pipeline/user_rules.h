@@ -4,12 +4,13 @@
 #define WEIR_USER_RULES_H
 
 #include "json/json.h"
+#include "passes/catalogue/passes.h"
 #include "passes/rules/rules_own.h"
 
-// Starts zeroed. Its passes are in the catalogue from user_rules_read on up to user_rules_done.
+// Starts zeroed.
 struct user_rules {
   TABLE(struct rules_text, texts);
-  const struct pass *const *passes; // NULL behind the last; NULL: none was read
+  struct own_passes passes; // its list is NULL: none was read
   struct arena arena;
 };
 

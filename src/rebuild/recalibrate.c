@@ -106,10 +106,10 @@ static void add_options(struct making *m) {
   if (m->r->allow_links) add(m, "--allow-links");
 }
 
-// Rules of one's own are none of 'weir calibrate', and no second book of them can be read while the first holds.
+// Rules of one's own are none of 'weir calibrate'.
 static int take_passes(void *ctx, struct pipeline *p, struct err *err) {
   struct making *m = ctx;
-  struct user_rules none = {.passes = NULL};
+  struct user_rules none = {.n_texts = 0};
   const struct json_value *passes = json_get(m->about, "passes");
   if (json_get(json_get(json_first(passes), "options"), "rules"))
     return err_set(err, ERR_MODEL,

@@ -100,7 +100,7 @@ static int take_all(const struct taking *t, const struct json_value *options) {
   }
   if (json_get(options, "rules")) {
     user_rules_read_log(t->own, options);
-    if (!t->own->passes) return refuse(t, "this version cannot read their rules");
+    if (!t->own->passes.list) return refuse(t, "this version cannot read their rules");
     t->p->own = t->own;
   }
   return take_list(t, json_get(options, "passes"), false);

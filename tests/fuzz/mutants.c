@@ -268,7 +268,8 @@ static const char *command_of(const struct asked *k, const struct seed *s, struc
   if (k->family || kind < 5 || (kind < 9 && s->n_passes == 0)) return one_of(k->family);
   const char *words = "run m.onnx o.onnx --edit-log e.jsonl";
   if (kind == 9)
-    return arena_printf(a, "%s --pass %s", words, passes_at(chance_below(passes_count()))->name);
+    return arena_printf(a, "%s --pass %s", words,
+                        passes_at(NULL, chance_below(passes_count(NULL)))->name);
   for (uint32_t i = 0; i < s->n_passes; i++)
     words = arena_printf(a, "%s --pass %s", words, s->passes[i]);
   return words;

@@ -315,8 +315,8 @@ static bool template_has_case(const char *folder, const char *pass) {
 // How many passes have no case.
 static unsigned check_all(const char *folder) {
   unsigned missing = 0;
-  for (uint32_t i = 0; i < passes_count(); i++) {
-    const char *name = passes_at(i)->name;
+  for (uint32_t i = 0; i < passes_count(NULL); i++) {
+    const char *name = passes_at(NULL, i)->name;
     if (has_case(folder, name) || template_has_case(folder, name)) continue;
     printf("FAILED: the pass '%s' has no case in %s/%s\n", name, folder, name);
     missing++;

@@ -464,7 +464,7 @@ static void check_is_ours(const char *ours, enum cli_command typed) {
     if (strncmp(word, "--", 2) == 0 &&
         cli_option_named(command, span_of(word + 2, name - 2)) == CLI_NONE)
       fail_msg("'%s': no option '%s'", ours, word);
-    if (strcmp(before, "--pass") == 0 && *word && !passes_named(span_str(word), 0) &&
+    if (strcmp(before, "--pass") == 0 && *word && !passes_named(NULL, span_str(word), 0) &&
         !groups_find(span_str(word)))
       fail_msg("'%s': no pass '%s'", ours, word);
     snprintf(before, sizeof before, "%s", word);

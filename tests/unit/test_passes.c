@@ -71,9 +71,9 @@ static bool fits(const struct pass *pass, const struct pass_option *row) {
 
 static void test_rows_are_sound(void **state) {
   (void)state;
-  for (uint32_t i = 0; i < passes_count(); i++) {
-    const struct pass *pass = passes_at(i);
-    assert_ptr_equal(passes_find(span_str(pass->name)), pass);
+  for (uint32_t i = 0; i < passes_count(NULL); i++) {
+    const struct pass *pass = passes_at(NULL, i);
+    assert_ptr_equal(passes_find(NULL, span_str(pass->name)), pass);
     assert_true(pass->summary[0] && (!pass->needs || pass->needs[0]) &&
                 (!pass->promises || pass->promises[0]));
     assert_true(!pass->run != !pass->run_together);
@@ -95,8 +95,8 @@ static void test_rows_are_sound(void **state) {
       if (!row->read && !fits(pass, row)) fail_msg("%s:%s has no room", pass->name, row->name);
     }
   }
-  assert_null(passes_find(span_str("no")));
-  assert_null(passes_at(passes_count()));
+  assert_null(passes_find(NULL, span_str("no")));
+  assert_null(passes_at(NULL, passes_count(NULL)));
 }
 
 // A value that an option has not by itself; NULL: any text.
@@ -129,8 +129,8 @@ static void read_again(struct pass_values *was, struct arena *a) {
 static void test_records_read_again(void **state) {
   (void)state;
   struct arena a = {0};
-  for (uint32_t i = 0; i < passes_count(); i++) {
-    const struct pass *pass = passes_at(i);
+  for (uint32_t i = 0; i < passes_count(NULL); i++) {
+    const struct pass *pass = passes_at(NULL, i);
     struct pass_values v;
     pass_values_start(&v, pass, &a);
     read_again(&v, &a);
@@ -191,7 +191,7 @@ static void test_records_that_are_none(void **state) {
     struct err err = {0};
     struct pass_values v;
     struct json_value *doc = json_parse(span_str(texts[i]), "record", &err);
-    pass_values_start(&v, passes_find(span_str("quantize")), &a);
+    pass_values_start(&v, passes_find(NULL, span_str("quantize")), &a);
     if (pass_values_take_json(&v, doc, &a, &err) == 0) fail_msg("'%s' was accepted", texts[i]);
     assert_int_equal(err.kind, ERR_MODEL);
     json_free(doc);
@@ -290,7 +290,8 @@ static void test_older_names(void **state) {
     assert_string_equal(value(&p, "bits")->text, "8");
     pipeline_free(&p.p);
   }
-  assert_ptr_equal(passes_find(span_str("matmulnbits")), passes_find(span_str("quantize")));
+  assert_ptr_equal(passes_find(NULL, span_str("matmulnbits")),
+                   passes_find(NULL, span_str("quantize")));
   refuse("matmulnbits:bitz=8", "pass 'quantize' has no option 'bitz'", "did you mean 'bits'?");
   refuse("matmulnbit", "pass 'matmulnbit' does not exist", "");
 }

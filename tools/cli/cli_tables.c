@@ -147,7 +147,7 @@ bool cli_names(const char *list, enum cli_command command) {
 
 const struct pass *cli_pass(enum cli_command command) {
   const char *name = command < cli_tables->n_commands ? cli_command_row(command)->pass : NULL;
-  return name ? passes_find(span_str(name)) : NULL;
+  return name ? passes_find(NULL, span_str(name)) : NULL;
 }
 
 bool cli_is_of_pass(enum cli_option option) {

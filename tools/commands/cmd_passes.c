@@ -12,15 +12,15 @@
 
 // Those that the name stands for; without one (n 0) all, family by family, since passes of a family may
 // come from several lists. NULL behind the last.
-static const struct pass **listed(struct span name, struct arena *a) {
-  const uint32_t all = passes_count();
+static const struct pass **listed(const struct own_passes *own, struct span name, struct arena *a) {
+  const uint32_t all = passes_count(own);
   const struct pass **list = arena_alloc(a, (all + (size_t)1) * sizeof *list);
   uint32_t n = 0;
-  for (const struct pass *pass; name.n > 0 && (pass = passes_named(name, n));)
+  for (const struct pass *pass; name.n > 0 && (pass = passes_named(own, name, n));)
     list[n++] = pass;
   const struct pass **rest = arena_alloc(a, all * sizeof *rest);
   for (uint32_t i = 0; i < all; i++)
-    rest[i] = name.n > 0 ? NULL : passes_at(i);
+    rest[i] = name.n > 0 ? NULL : passes_at(own, i);
   for (uint32_t i = 0; i < all; i++) {
     const struct pass *first = rest[i];
     for (uint32_t k = i; first && k < all; k++) {
@@ -34,15 +34,15 @@ static const struct pass **listed(struct span name, struct arena *a) {
 }
 
 // Without a name: all passes, or those of a user's own.
-static int show(const struct cli_args *args, const struct pass *const *own, struct err *err) {
+static int show(const struct cli_args *args, const struct own_passes *own, struct err *err) {
   const char *operand = cli_operand(args, "NAME");
   const struct span name = span_str(operand ? operand : "");
   const struct group *group = groups_find(name);
-  if (operand && !group && !passes_known(name, err)) return -1;
+  if (operand && !group && !passes_known(own, name, err)) return -1;
   struct arena scratch = {0};
-  const struct pass *one = operand ? passes_find(name) : NULL;
-  const struct pass *const *list = !operand && own ? own : listed(name, &scratch);
-  const bool all = !operand && !own;
+  const struct pass *one = operand ? passes_find(own, name) : NULL;
+  const struct pass *const *list = !operand && own->list ? own->list : listed(own, name, &scratch);
+  const bool all = !operand && !own->list;
   if (cli_flag(args, OPT_JSON)) {
     passes_help_json(list, all, &scratch);
   } else if (group) {
@@ -50,7 +50,7 @@ static int show(const struct cli_args *args, const struct pass *const *own, stru
   } else if (one) {
     passes_help_pass(one, &scratch);
   } else {
-    passes_help_list(list, all);
+    passes_help_list(own, list, all);
     if (span_is(name, "optimize")) passes_help_steps();
     if (all) passes_help_groups();
     printf("\n'weir passes NAME' describes one pass and its options.\n");
@@ -60,11 +60,11 @@ static int show(const struct cli_args *args, const struct pass *const *own, stru
 }
 
 int cmd_passes(const struct cli_args *args, struct err *err) {
-  struct user_rules own = {.passes = NULL};
+  struct user_rules own = {.n_texts = 0};
   uint32_t n;
   const char *const *files = cli_list(args, OPT_RULES, &n);
   int rc = user_rules_read(&own, files, n, err);
-  if (rc == 0) rc = show(args, own.passes, err);
+  if (rc == 0) rc = show(args, &own.passes, err);
   user_rules_done(&own);
   return rc;
 }

@@ -14,10 +14,10 @@
 // All passes of a user's own, in the order of their files.
 static int add_own(struct pipeline *p, const struct user_rules *own, const char *file,
                    struct err *err) {
-  for (uint32_t i = 0; own->passes[i]; i++)
-    if (pipeline_add_text(p, own->passes[i]->name, err)) return -1;
-  return own->passes[0] ? 0
-                        : err_set(err, ERR_USAGE, "there is no rule in '%s'", quote_path(file).s);
+  const struct pass *const *list = own->passes.list;
+  for (uint32_t i = 0; list[i]; i++)
+    if (pipeline_add_text(p, list[i]->name, err)) return -1;
+  return list[0] ? 0 : err_set(err, ERR_USAGE, "there is no rule in '%s'", quote_path(file).s);
 }
 
 int cmd_run(const struct cli_args *args, struct err *err) {
@@ -25,7 +25,7 @@ int cmd_run(const struct cli_args *args, struct err *err) {
   uint32_t n, n_rules;
   const char *const *texts = cli_list(args, OPT_PASS, &n);
   const char *const *rules = cli_list(args, OPT_RULES, &n_rules);
-  struct user_rules own = {.passes = NULL};
+  struct user_rules own = {.n_texts = 0};
   struct pass_edits pj;
   int rc = 0;
   pass_edits_init(&pj, &report_observer, &render_passes);

@@ -5,14 +5,15 @@
 //
 // A name with a slash belongs to the family before the slash ("tidy/identity"), and the family's name
 // stands for all of its passes, as the name of a set does (pass.keys); a name without a slash is a family of one pass. The passes
-// of a family need not be in one list. Names are looked up in an index, which is made with the first look-up: a user may
-// add thousands of passes, and name each. A family or a set is found by a walk over the lists.
+// of a family need not be in one list. Names are looked up in an index, as a user may have thousands of passes, and name
+// each: that of the families is made with the first look-up, in a place of fixed size. A family or a set is found by a walk over the lists.
 #include "passes/catalogue/passes.h"
 
 #include "base/guess.h"
 #include "base/table.h"
 
-#include <stdlib.h>
+#include <assert.h>
+#include <pthread.h>
 #include <string.h>
 
 static const struct pass *const *const lists[] = {
@@ -23,44 +24,36 @@ static const struct pass *const *const lists[] = {
 
 enum { LISTS = sizeof lists / sizeof lists[0] };
 
-// Passes that a user added: they come after all others.
-static const struct pass *const none[] = {NULL};
-static const struct pass *const *extra = none;
+// A word that names a pass, a whole name or one that stands alone or after a dot, in a hash table with open addressing:
+// of several passes that have the word, the first.
+struct passes_entry {
+  struct span word;
+  const struct pass *pass;
+  uint32_t rank; // among those of its index
+  bool alone;
+};
+struct index {
+  struct passes_entry *at;
+  size_t cap; // a power of two
+};
+enum { NAMES_OF_FAMILIES = 4096 };
 
-// The words that name a pass: whole names, and words that stand alone or after a dot. A hash table with
-// open addressing; a word's entry is the first pass that has the word.
-static struct {
-  struct entry {
-    struct span word;
-    const struct pass *pass;
-    uint32_t rank; // in the catalogue
-    bool alone;
-  } * at;
-  size_t cap, room; // a power of two, 0: there is no index yet; rows that memory was taken for
-} index_of_names;
-
-void passes_extend(const struct pass *const *list) {
-  extra = list ? list : none;
-  table_free(index_of_names.at, index_of_names.room, sizeof *index_of_names.at);
-  index_of_names.at = NULL;
-  index_of_names.cap = index_of_names.room = 0;
+static const struct pass *const *list_at(const struct own_passes *own, uint32_t l) {
+  static const struct pass *const none[] = {NULL};
+  return l < LISTS ? lists[l] : own && own->list ? own->list : none;
 }
 
-static const struct pass *const *list_at(uint32_t l) {
-  return l < LISTS ? lists[l] : extra;
-}
-
-uint32_t passes_count(void) {
+uint32_t passes_count(const struct own_passes *own) {
   uint32_t n = 0;
   for (uint32_t i = 0; i <= LISTS; i++)
-    for (const struct pass *const *p = list_at(i); *p; p++)
+    for (const struct pass *const *p = list_at(own, i); *p; p++)
       n++;
   return n;
 }
 
-const struct pass *passes_at(uint32_t i) {
+const struct pass *passes_at(const struct own_passes *own, uint32_t i) {
   for (uint32_t l = 0; l <= LISTS; l++)
-    for (const struct pass *const *p = list_at(l); *p; p++)
+    for (const struct pass *const *p = list_at(own, l); *p; p++)
       if (i-- == 0) return *p;
   return NULL;
 }
@@ -116,69 +109,98 @@ static bool is_set_only(struct span *name) {
   return true;
 }
 
-static struct entry *entry_of(struct span word, bool alone) {
-  const size_t mask = index_of_names.cap - 1;
+static struct passes_entry *entry_of(const struct index *x, struct span word, bool alone) {
+  const size_t mask = x->cap - 1;
   size_t i = (size_t)span_hash_mix(span_hash(word), alone) & mask;
-  struct entry *at = index_of_names.at;
-  while (at[i].pass && (at[i].alone != alone || !span_eq(at[i].word, word)))
+  while (x->at[i].pass && (x->at[i].alone != alone || !span_eq(x->at[i].word, word)))
     i = (i + 1) & mask;
-  return &at[i];
+  return &x->at[i];
 }
 
-static void enter(const struct pass *pass, uint32_t rank, struct span word, bool alone) {
+static void enter(const struct index *x, const struct pass *pass, uint32_t rank, struct span word,
+                  bool alone) {
   if (word.n == 0) return;
-  struct entry *e = entry_of(word, alone);
-  if (!e->pass) *e = (struct entry){word, pass, rank, alone};
+  struct passes_entry *e = entry_of(x, word, alone);
+  if (!e->pass) *e = (struct passes_entry){word, pass, rank, alone};
 }
 
-static size_t count_words(const struct pass *pass) {
-  size_t n = 3; // its name, what it is called too, its class
-  while (passes_word(pass->classes, (uint32_t)n - 3).n > 0)
-    n++;
+static size_t count_words(const struct pass *const *list) {
+  size_t n = 0;
+  for (; *list; list++) {
+    n += 3; // its name, what it is called too, its class
+    for (uint32_t k = 0; passes_word((*list)->classes, k).n > 0; k++)
+      n++;
+  }
   return n;
 }
 
-static void make_index(void) {
-  size_t n = 1, cap = 1;
-  uint32_t rank = 0;
-  for (uint32_t l = 0; l <= LISTS; l++)
-    for (const struct pass *const *p = list_at(l); *p; p++)
-      n += count_words(*p);
-  while (cap < 2 * n)
-    cap *= 2;
-  index_of_names.at = table_grow(NULL, &index_of_names.room, cap, sizeof *index_of_names.at);
-  index_of_names.cap = cap;
-  memset(index_of_names.at, 0, cap * sizeof *index_of_names.at);
-  for (uint32_t l = 0; l <= LISTS; l++)
-    for (const struct pass *const *p = list_at(l); *p; p++, rank++) {
-      enter(*p, rank, span_str((*p)->name), false);
-      enter(*p, rank, span_str((*p)->also ? (*p)->also : ""), false);
-      enter(*p, rank, passes_class(*p), true);
-      for (uint32_t k = 0; passes_word((*p)->classes, k).n > 0; k++)
-        enter(*p, rank, passes_word((*p)->classes, k), true);
-    }
+static void enter_all(const struct index *x, const struct pass *const *list, uint32_t *rank) {
+  for (; *list; list++, ++*rank) {
+    enter(x, *list, *rank, span_str((*list)->name), false);
+    enter(x, *list, *rank, span_str((*list)->also ? (*list)->also : ""), false);
+    enter(x, *list, *rank, passes_class(*list), true);
+    for (uint32_t k = 0; passes_word((*list)->classes, k).n > 0; k++)
+      enter(x, *list, *rank, passes_word((*list)->classes, k), true);
+  }
 }
 
-// The first pass that has the name (passes_called).
-static const struct pass *called(struct span name) {
-  if (index_of_names.cap == 0) make_index();
-  const struct entry *whole = entry_of(name, false), *last = entry_of(span_behind(name, '.'), true);
+static struct passes_entry names_of_families[NAMES_OF_FAMILIES];
+
+static void enter_families(void) {
+  const struct index x = {names_of_families, NAMES_OF_FAMILIES};
+  uint32_t rank = 0;
+  size_t n = 0;
+  for (uint32_t l = 0; l < LISTS; l++)
+    n += count_words(lists[l]);
+  assert(2 * n <= NAMES_OF_FAMILIES);
+  for (uint32_t l = 0; l < LISTS; l++)
+    enter_all(&x, lists[l], &rank);
+}
+
+void own_passes_set(struct own_passes *own, const struct pass *const *list) {
+  uint32_t rank = 0;
+  size_t cap = 1;
+  while (cap < 2 * (count_words(list) + 1))
+    cap *= 2;
+  *own = (struct own_passes){.list = list, .cap = cap};
+  own->names = table_grow(NULL, &own->room, cap, sizeof *own->names);
+  memset(own->names, 0, cap * sizeof *own->names);
+  enter_all(&(struct index){own->names, cap}, list, &rank);
+}
+
+void own_passes_free(struct own_passes *own) {
+  table_free(own->names, own->room, sizeof *own->names);
+  *own = (struct own_passes){.list = NULL};
+}
+
+// The first pass of an index that has the name (passes_called).
+static const struct pass *called_in(const struct index *x, struct span name) {
+  const struct passes_entry *whole = entry_of(x, name, false),
+                            *last = entry_of(x, span_behind(name, '.'), true);
   if (!whole->pass || (last->pass && last->rank < whole->rank)) return last->pass;
   return whole->pass;
 }
 
-const struct pass *passes_named(struct span name, uint32_t k) {
+static const struct pass *called(const struct own_passes *own, struct span name) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, enter_families);
+  const struct pass *pass = called_in(&(struct index){names_of_families, NAMES_OF_FAMILIES}, name);
+  return pass || !own || !own->names ? pass
+                                     : called_in(&(struct index){own->names, own->cap}, name);
+}
+
+const struct pass *passes_named(const struct own_passes *own, struct span name, uint32_t k) {
   const bool set_only = is_set_only(&name);
-  const struct pass *one = set_only ? NULL : called(name);
+  const struct pass *one = set_only ? NULL : called(own, name);
   if (one) return k == 0 ? one : NULL;
   for (uint32_t l = 0; l <= LISTS; l++)
-    for (const struct pass *const *p = list_at(l); *p; p++)
+    for (const struct pass *const *p = list_at(own, l); *p; p++)
       if (passes_is_in(*p, name) && k-- == 0) return *p;
   return NULL;
 }
 
-const struct pass *passes_find(struct span name) {
-  const struct pass *p = passes_named(name, 0);
+const struct pass *passes_find(const struct own_passes *own, struct span name) {
+  const struct pass *p = passes_named(own, name, 0);
   return p && passes_called(p, name) ? p : NULL;
 }
 
@@ -191,13 +213,13 @@ static void guess_words(struct guess *g, const char *list, struct arena *a) {
     guess_span(g, passes_word(list, k), a);
 }
 
-const struct pass *passes_known(struct span name, struct err *err) {
+const struct pass *passes_known(const struct own_passes *own, struct span name, struct err *err) {
   struct arena scratch = {0};
-  const struct pass *pass = passes_named(name, 0);
+  const struct pass *pass = passes_named(own, name, 0);
   if (pass) return pass;
   struct guess g = guess_start(arena_string(&scratch, name));
   for (uint32_t l = 0; l <= LISTS; l++)
-    for (const struct pass *const *p = list_at(l); *p; p++) {
+    for (const struct pass *const *p = list_at(own, l); *p; p++) {
       guess_try(&g, arena_string(&scratch, passes_family(*p)));
       guess_try(&g, (*p)->name);
       guess_span(&g, passes_class(*p), &scratch);

@@ -4,22 +4,29 @@
 
 #include "passes/pass.h"
 
-uint32_t passes_count(void);
-// Adds a list of passes, NULL behind the last, to those of the families, in the place of the one that was added before; NULL:
-// none. It is kept. To be called before any name is read, and for the whole process: names in logs and reports are
-// looked up where no command line is at hand.
-void passes_extend(const struct pass *const *list);
-const struct pass *passes_at(uint32_t i);
+// Passes of a user's own, which come after those of the families. Zeroed: there are none. `own` below may be NULL too.
+struct own_passes {
+  const struct pass *const *list; // NULL behind the last; the caller's
+  struct passes_entry *names;     // an index of them
+  size_t cap, room;
+};
+// Takes a list, and makes its index, which own_passes_free frees.
+void own_passes_set(struct own_passes *own, const struct pass *const *list);
+void own_passes_free(struct own_passes *own);
+
+// All of them: families first.
+uint32_t passes_count(const struct own_passes *own);
+const struct pass *passes_at(const struct own_passes *own, uint32_t i);
 // Is it the pass's name, the one that it had before, or that of a class of onnx-passes that it does, alone
 // ("GroupAdd") or behind a path ("streamline.algebraic.numeric.GroupAdd")? Not its family's.
 bool passes_called(const struct pass *pass, struct span name);
 // The pass of that name, or NULL.
-const struct pass *passes_find(struct span name);
+const struct pass *passes_find(const struct own_passes *own, struct span name);
 // What a name stands for: the pass of that name, or the passes of the family or set, in order; with "family:" before
 // it the latter only. The k-th of them; NULL past the last.
-const struct pass *passes_named(struct span name, uint32_t k);
-// As passes_named(name, 0), with ERR_USAGE and the nearest name where there is none.
-const struct pass *passes_known(struct span name, struct err *err);
+const struct pass *passes_named(const struct own_passes *own, struct span name, uint32_t k);
+// As passes_named(own, name, 0), with ERR_USAGE and the nearest name where there is none.
+const struct pass *passes_known(const struct own_passes *own, struct span name, struct err *err);
 // The family of a pass: what stands before the slash, or all of its name.
 struct span passes_family(const struct pass *pass);
 

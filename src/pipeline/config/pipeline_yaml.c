@@ -117,8 +117,8 @@ static int end_mapping(struct config *c) {
 // Who has that name: onnx-passes (a class, or a key of its registry, which families of classes are), weir alone, or both (a
 // pass without a family that does what a class does).
 enum owner { THEIRS, OURS, BOTH };
-static enum owner owner_of(struct span name) {
-  const struct pass *pass = passes_named(name, 0);
+static enum owner owner_of(const struct pipeline *p, struct span name) {
+  const struct pass *pass = passes_named(pipeline_own(p), name, 0);
   if (groups_find(name)) return THEIRS;
   if (!pass || span_is(name, "optimize")) return OURS;
   if (!passes_called(pass, name))
@@ -138,7 +138,7 @@ static int read_pass(struct config *c, bool has_options) {
   struct pipeline_step *steps = pipeline_add(c->p, c->at->word, &n, &why);
   if (!steps) return config_refuse_word(c, at, &why);
   const bool family = !passes_called(steps->values.pass, c->at->word);
-  const enum owner owner = owner_of(c->at->word);
+  const enum owner owner = owner_of(c->p, c->at->word);
   c->named = c->named || owner == THEIRS;
   c->other_name = c->other_name || owner == OURS;
   if (config_next(c)) return -1;

@@ -68,6 +68,8 @@ struct verify_options {
   } compatible;
   // Whose steps say how what they changed is verified; NULL: none does.
   const struct pipeline *pipeline;
+  // Beside those of the catalogue, which names of passes in a log may mean; NULL: the pipeline's, if it has any.
+  const struct own_passes *own;
   bool asked; // by --verify: steps that say nothing of it are verified too, by what they promise
   struct runtime_options runtime;
   uint64_t memory; // for reading weights
@@ -154,19 +156,20 @@ struct verify_site {
   bool rounds;   // verify_group_rounds of a group of its edits
 };
 // passes: those of the site. before, after: what the output's type is.
-struct verify_bounds verify_bounds_of_site(const char *const *passes, uint32_t n,
+struct verify_bounds verify_bounds_of_site(const struct verify_options *o,
+                                           const char *const *passes, uint32_t n,
                                            const struct verify_site *site, enum dtype before,
                                            enum dtype after, struct arena *a);
 
 // Whether one of these passes stores weights in fewer bits or quantizes activations.
-bool verify_loses(const char *const *passes, uint32_t n);
+bool verify_loses(const struct verify_options *o, const char *const *passes, uint32_t n);
 
 // Does a group of edits round activations elsewhere than before? Or lose, in this way or as its pass does?
 struct edit_group_row;
-bool verify_group_rounds(const struct edit_group_row *g);
-bool verify_group_loses(const struct edit_group_row *g);
+bool verify_group_rounds(const struct verify_options *o, const struct edit_group_row *g);
+bool verify_group_loses(const struct verify_options *o, const struct edit_group_row *g);
 // The same of all groups up to number `last`. g: NULL: no group was kept.
-bool verify_groups_lose(const struct edit_groups *g, uint32_t last);
+bool verify_groups_lose(const struct verify_options *o, const struct edit_groups *g, uint32_t last);
 // Sets what *v knows of the passes, which are those of all groups up to number `last`.
 void verify_know_groups(struct verify *v, const struct edit_groups *g, uint32_t last);
 

@@ -37,52 +37,58 @@ static double relative_of(enum dtype t) {
   }
 }
 
-bool verify_loses(const char *const *names, uint32_t n) {
+static const struct pass *find(const struct verify_options *o, const char *name) {
+  const struct own_passes *own = o->own ? o->own : o->pipeline ? pipeline_own(o->pipeline) : NULL;
+  return passes_find(own, span_str(name));
+}
+
+bool verify_loses(const struct verify_options *o, const char *const *names, uint32_t n) {
   for (uint32_t i = 0; i < n; i++) {
-    const struct pass *pass = passes_find(span_str(names[i]));
+    const struct pass *pass = find(o, names[i]);
     if (pass && (pass->stores || pass->activations)) return true;
   }
   return false;
 }
 
-bool verify_group_rounds(const struct edit_group_row *g) {
-  const struct pass *pass = passes_find(span_str(g->pass));
+bool verify_group_rounds(const struct verify_options *o, const struct edit_group_row *g) {
+  const struct pass *pass = find(o, g->pass);
   return pass && passes_rounds_in(pass, g->reason);
 }
 
-bool verify_group_loses(const struct edit_group_row *g) {
-  return verify_loses(&g->pass, 1) || verify_group_rounds(g);
+bool verify_group_loses(const struct verify_options *o, const struct edit_group_row *g) {
+  return verify_loses(o, &g->pass, 1) || verify_group_rounds(o, g);
 }
 
-bool verify_groups_lose(const struct edit_groups *g, uint32_t last) {
+bool verify_groups_lose(const struct verify_options *o, const struct edit_groups *g,
+                        uint32_t last) {
   for (uint32_t i = 0; g && i < g->n_rows && g->first + i < last; i++)
-    if (verify_group_loses(&g->rows[i])) return true;
+    if (verify_group_loses(o, &g->rows[i])) return true;
   return false;
 }
 
-static bool rounds(const char *name) {
-  const struct pass *pass = passes_find(span_str(name));
+static bool rounds(const struct verify_options *o, const char *name) {
+  const struct pass *pass = find(o, name);
   return !pass || pass->exactness > EXACTNESS_ZERO || pass->loosest > EXACTNESS_ZERO;
 }
 
 void verify_know_groups(struct verify *v, const struct edit_groups *g, uint32_t last) {
   v->knows = true;
-  v->loses = verify_groups_lose(g, last);
+  v->loses = verify_groups_lose(&v->options, g, last);
   v->rounds = false;
   for (uint32_t i = 0; g && i < g->n_rows && g->first + i < last; i++)
-    v->rounds = v->rounds || rounds(g->rows[i].pass);
+    v->rounds = v->rounds || rounds(&v->options, g->rows[i].pass);
 }
 
 // The pass that changes most.
-struct verify_bounds verify_bounds_of_site(const char *const *names, uint32_t n,
-                                           const struct verify_site *site, enum dtype before,
-                                           enum dtype after, struct arena *a) {
+struct verify_bounds verify_bounds_of_site(const struct verify_options *o, const char *const *names,
+                                           uint32_t n, const struct verify_site *site,
+                                           enum dtype before, enum dtype after, struct arena *a) {
   const uint32_t bits = site->bits;
   const bool uneven = site->uneven;
   enum exactness loosest = EXACTNESS_EXACT;
   bool stores = false, activations = site->rounds;
   for (uint32_t i = 0; i < n; i++) {
-    const struct pass *pass = passes_find(span_str(names[i]));
+    const struct pass *pass = find(o, names[i]);
     if (!pass) {
       loosest = EXACTNESS_FINITE; // a log may name what this version does not have
       continue;
@@ -206,10 +212,10 @@ static int looseness(const struct compare_bounds *b) {
 }
 
 // Does one of them promise less than the same numbers, and store no weights in another form, which has bounds of its own?
-static bool promise_less(const char *const *passes, uint32_t n) {
+static bool promise_less(const struct verify_options *o, const char *const *passes, uint32_t n) {
   bool less = false;
   for (uint32_t i = 0; i < n; i++) {
-    const struct pass *pass = passes_find(span_str(passes[i]));
+    const struct pass *pass = find(o, passes[i]);
     if (pass && pass->stores) return false;
     less = less || !pass || pass->exactness > EXACTNESS_ZERO || pass->loosest > EXACTNESS_ZERO;
   }
@@ -230,7 +236,7 @@ enum pipeline_proof verify_proof_of(const struct verify_options *o, const char *
     proof = v.proof;
   }
   if (proof == PIPELINE_PROOF_PROMISE && o->pipeline->tolerance.rtol >= 0 &&
-      promise_less(passes, n)) {
+      promise_less(o, passes, n)) {
     *out = (struct verify_bounds){o->pipeline->tolerance, NULL};
     proof = PIPELINE_PROOF_BOUNDS;
   }

@@ -159,7 +159,7 @@ static int compare_outputs(struct site_run *r, const struct site *s, const struc
     const struct array *x = &out[BEFORE].list[i], *y = &out[AFTER].list[i];
     struct verify_bounds b = {r->v->options.bounds, r->v->options.bounds_words};
     if (!b.words && verify_proof_of(&r->v->options, names, n, &b, a) != PIPELINE_PROOF_BOUNDS)
-      b = verify_bounds_of_site(names, n, &site, x->dtype, y->dtype, a);
+      b = verify_bounds_of_site(&r->v->options, names, n, &site, x->dtype, y->dtype, a);
     // A type that became another one on purpose is compared as numbers.
     b.bounds.retyped = true;
     b.bounds.masks = masks;

@@ -67,7 +67,7 @@ static const char *pass_of(const struct site_run *r, uint32_t group) {
 
 bool site_run_rounds(const struct site_run *r, const struct site *s) {
   for (uint32_t i = 0; i < s->n_groups; i++)
-    if (verify_group_rounds(row_of(r, s->groups[i]))) return true;
+    if (verify_group_rounds(&r->v->options, row_of(r, s->groups[i]))) return true;
   return false;
 }
 

@@ -21,7 +21,7 @@ static int add_functions(struct execution *exec, uint32_t first, struct err *err
   struct arena scratch = {0};
   struct pass_env env = {.m = &exec->model,
                          .edits = &exec->edits,
-                         .pass = passes_find(span_str("inject-ops/InjectCustomOps")),
+                         .pass = passes_find(NULL, span_str("inject-ops/InjectCustomOps")),
                          .exactness = EXACTNESS_FINITE,
                          .scratch = &scratch};
   const int rc = custom_ops_complete(&env, first, err);
@@ -83,9 +83,10 @@ static struct verify_edited edited_of(const struct verify_replay *x) {
 
 int verify_logged(struct verify *v, const struct verify_log *l, struct err *err) {
   struct verify_written written = {.sources = NULL};
-  struct user_rules own = {.passes = NULL};
+  struct user_rules own = {.n_texts = 0};
   struct verify_replay x;
   int rc = verify_replay_open(&x, l->request, l->source, l->log, 0, l->partial, &own, err);
+  v->options.own = &own.passes;
   if (rc == 0 && l->out)
     rc = verify_written_open(&written, l->out, l->request->allow_links, &x.exec.model, err);
   if (rc == 0) {
@@ -107,6 +108,7 @@ int verify_logged(struct verify *v, const struct verify_log *l, struct err *err)
   }
   if (l->out) verify_written_close(&written);
   verify_replay_close(&x);
+  v->options.own = NULL;
   user_rules_done(&own);
   return rc;
 }

@@ -42,7 +42,8 @@ static int verify_one(struct site_run *r, uint32_t i, struct err *err) {
   struct verified_row row = {.name = name,
                              .bounds = "",
                              .of = joined(names, n_names, &f->arena),
-                             .loses = verify_loses(names, n_names) || site_run_rounds(r, s),
+                             .loses = verify_loses(&r->v->options, names, n_names) ||
+                                      site_run_rounds(r, s),
                              .drawn = true};
   int rc = 0;
   if (site_run_chosen(r, i, name)) {

@@ -27,7 +27,7 @@ static int compare(const struct checkpoints *points, struct execution *exec, str
     v->options.bounds_words = verify_bounds_words(&p->tolerance, a);
   }
   const bool loses = v->loses;
-  v->loses = verify_groups_lose(exec->edits.groups, row->group);
+  v->loses = verify_groups_lose(&v->options, exec->edits.groups, row->group);
   v->step = p->steps[row->step].values.pass->name;
   v->step_number = row->step + 1;
   v->unexpected = kind != POINT_TOLERANCE;

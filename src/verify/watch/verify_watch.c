@@ -75,7 +75,7 @@ static int run_steps(const struct steps *s, struct err *err) {
   for (uint32_t i = imported, odd = 0; i < g->n_rows && rc == 0 && v->found.n_failed == 0; i++) {
     const char *pass = g->rows[i].pass;
     const bool last = i + 1 == g->n_rows || strcmp(g->rows[i + 1].pass, pass) != 0;
-    loses = loses || verify_group_loses(&g->rows[i]);
+    loses = loses || verify_group_loses(&v->options, &g->rows[i]);
     if (!last) continue;
     after = (struct checkpoint_model){.path = s->result};
     if (i + 1 < g->n_rows)
@@ -95,13 +95,6 @@ static int run_steps(const struct steps *s, struct err *err) {
 
 // ---- a run --------------------------------------------------------------------------------------
 
-static bool has_own_steps(const struct pipeline *p) {
-  for (uint32_t i = 0; p && p->own && p->own->passes && i < p->n_steps; i++)
-    for (uint32_t k = 0; p->own->passes[k]; k++)
-      if (p->steps[i].values.pass == p->own->passes[k]) return true;
-  return false;
-}
-
 static int begin(void *ctx, struct execution *exec, struct err *err) {
   struct verify_watch *x = ctx;
   const struct verify_options *o = &x->options;
@@ -114,7 +107,8 @@ static int begin(void *ctx, struct execution *exec, struct err *err) {
     return err_hint(err, "'weir finalize --verify' verifies the output before it is put in place");
   }
   x->points = checkpoints_begin(o->pipeline, o->scope & VERIFY_POINTS, &exec->arena);
-  if (o->scope == VERIFY_NOTHING && !exec->request->dry_run && has_own_steps(o->pipeline))
+  if (o->scope == VERIFY_NOTHING && !exec->request->dry_run && o->pipeline &&
+      pipeline_has_own_steps(o->pipeline))
     observer_notice(
         exec->request->observer,
         "weir does not prove that your own rules are correct: %s compares what they change",

@@ -73,11 +73,11 @@ static void put_help_words(FILE *to) {
 
 // A family stands for its passes, and its name is before them.
 static void put_passes(FILE *to) {
-  for (uint32_t i = 0; i < passes_count(); i++) {
-    const struct pass *pass = passes_at(i);
+  for (uint32_t i = 0; i < passes_count(NULL); i++) {
+    const struct pass *pass = passes_at(NULL, i);
     const struct span family = passes_family(pass);
     if (i) fputc(' ', to);
-    if (!span_is(family, pass->name) && passes_named(family, 0) == pass)
+    if (!span_is(family, pass->name) && passes_named(NULL, family, 0) == pass)
       fprintf(to, "%.*s ", (int)family.n, (const char *)family.at);
     fputs(pass->name, to);
   }

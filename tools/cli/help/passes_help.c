@@ -189,7 +189,7 @@ static void write_groups(struct json_out *j) {
   json_end_array(j);
 }
 
-void passes_help_list(const struct pass *const *list, bool all) {
+void passes_help_list(const struct own_passes *own, const struct pass *const *list, bool all) {
   for (uint32_t i = 0, n; list[i]; i += n) {
     const struct span family = passes_family(list[i]);
     const char *name = (const char *)family.at;
@@ -199,7 +199,7 @@ void passes_help_list(const struct pass *const *list, bool all) {
              (int)family.n, name);
       continue;
     }
-    const bool whole = passes_named(family, 0) == list[i];
+    const bool whole = passes_named(own, family, 0) == list[i];
     if (whole && span_is(family, "optimize"))
       printf("  optimize: the name of the family runs these and others in rounds, as 'weir "
              "optimize' does\n");
