@@ -16,6 +16,7 @@
 #include "platform/machine.h"
 #include "platform/maps.h"
 #include "platform/stops.h"
+#include "resources/resources.h"
 #include "request/cli_request.h"
 
 #include <string.h>
@@ -26,21 +27,20 @@ static int (*const commands[CLI_COMMANDS])(const struct cli_args *, struct err *
 #undef COMMAND
 };
 
-// No caller of the arena checks for NULL: this is where a too small machine shows.
+// Not even the error could be told as it should be.
 static _Noreturn void out_of_memory(size_t bytes) {
   struct err err = {0};
-  err_fill(&err, ERR_NO_MEMORY,
-           "the system refused %s more memory (%s are in use for the model's index)",
-           quote_bytes(bytes).s, quote_bytes(arena_held_bytes()).s);
-  err_fill_hint(&err, "raise the limit on memory, or lower --memory or --jobs");
+  err_fill(&err, ERR_NO_MEMORY, "the system refused %s more memory", quote_bytes(bytes).s);
   report_error(&err);
   process_end(ERR_NO_MEMORY);
 }
 
 // Tables of 128 KiB and more have a mapping of their own, so that they grow without being copied
 // (arena.c).
-static void set_memory_up(void) {
-  arena_on_exhausted(out_of_memory);
+static void set_memory_up(struct resources *r) {
+  resources_on_exhausted(out_of_memory);
+  resources_open(r);
+  resources_use(r);
   heap_apart_from(128 << 10);
 }
 
@@ -146,24 +146,39 @@ static bool has_written(const struct cli_args *args) {
          !(args->command == CLI_shrink && cli_flag(args, OPT_INFO));
 }
 
+struct words {
+  int argc;
+  char **argv;
+  struct cli_args args;
+};
+
+static int carry_out(void *ctx, struct err *err) {
+  struct words *w = ctx;
+  struct cli_args *args = &w->args;
+  const int rc = cli_parse(args, w->argc, w->argv, err);
+  report_about(args->command == CLI_COMMANDS ? NULL : cli_command_row(args->command)->name, NULL);
+  return rc == 0 ? act(args, err) : rc;
+}
+
 int main(int argc, char **argv) {
   process_begin(argc > 0 ? argv[0] : NULL);
   stops_fail_writes(); // a reader of our output that goes away must not end a run half-way
-  set_memory_up();
+  struct resources all;
+  set_memory_up(&all);
   report_start();
-  struct cli_args args;
+  struct words words = {.argc = argc, .argv = argv, .args.command = CLI_COMMANDS};
+  struct cli_args *args = &words.args;
   struct err err = {0};
-  int rc = cli_parse(&args, argc, argv, &err);
-  report_about(args.command == CLI_COMMANDS ? NULL : cli_command_row(args.command)->name, NULL);
-  if (rc == 0) rc = act(&args, &err);
-  if (rc < 0) rc = fail(&args, &err);
+  int rc = arena_try(carry_out, &words, &err);
+  if (rc < 0) rc = fail(args, &err);
   struct err late = {0};
   if (report_close(&late) < 0 && rc == 0) {
-    if (has_written(&args)) err_fill_hint(&late, "the output is complete: only messages are lost");
+    if (has_written(args)) err_fill_hint(&late, "the output is complete: only messages are lost");
     report_error(&late);
     rc = (int)late.kind;
   }
-  cli_free(&args);
+  cli_free(args);
+  resources_release(&all);
   stops_pass_on(); // an interrupted run ends by the signal, so that loops of a shell end as well
   return rc;
 }

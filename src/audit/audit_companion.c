@@ -243,7 +243,7 @@ static bool open_companion(struct companion_reader *c) {
 }
 
 static void close_companion(struct companion_reader *c) {
-  if (c->file) fclose(c->file);
+  if (c->file) stream_close(c->file);
   TABLE_FREE(c, rows);
   table_free(c->line, c->line_cap, 1);
   arena_free(&c->arena);

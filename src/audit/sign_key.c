@@ -11,6 +11,7 @@
 
 #include "base/arena.h"
 #include "base/digest.h"
+#include "resources/resources.h"
 
 #include <openssl/bio.h>
 #include <openssl/core_names.h>
@@ -157,10 +158,17 @@ static void name_key(struct sign_key *k) {
   BIO_free(out);
 }
 
+static void key_left(void *k, size_t n) {
+  (void)n;
+  EVP_PKEY_free(((struct sign_key *)k)->pkey);
+}
+
 int sign_key_parse(struct sign_key **out, struct span pem, enum sign_key_half half,
                    const char *shown, struct err *err) {
   if (check_label(pem, half, shown, err)) return -1;
+  struct sign_key *k = arena_must(resources_zalloc(1, sizeof *k), sizeof *k);
   EVP_PKEY *pkey = decode(pem, half);
+  if (!pkey) resources_free(k);
   if (!pkey)
     return err_set(err, ERR_MODEL,
                    "'%s' is damaged: it is not the kind of key that its label names",
@@ -168,18 +176,21 @@ int sign_key_parse(struct sign_key **out, struct span pem, enum sign_key_half ha
   const struct curve *curve = curve_of(pkey);
   if (!curve) {
     EVP_PKEY_free(pkey);
+    resources_free(k);
     return unusable(err, shown, "has another kind or curve", wanted(half));
   }
-  struct sign_key *k = arena_must(calloc(1, sizeof *k), sizeof *k);
   *k = (struct sign_key){.pkey = pkey, .curve = curve};
+  resources_hold(k, 0, key_left);
   name_key(k);
   *out = k;
   return 0;
 }
 
 void sign_key_free(struct sign_key *k) {
-  if (k) EVP_PKEY_free(k->pkey);
-  free(k);
+  if (!k) return;
+  resources_drop_thing(k, 0);
+  EVP_PKEY_free(k->pkey);
+  resources_free(k);
 }
 
 const char *sign_key_curve(const struct sign_key *k) {

@@ -13,6 +13,7 @@
 
 #include "base/table.h"
 #include "platform/maps.h"
+#include "resources/resources.h"
 
 #include <assert.h>
 #include <stdarg.h>
@@ -30,7 +31,6 @@ enum { CHUNK_MIN = 64 << 10, CHUNK_MAX = 1 << 20, TABLE_MIN_BYTES = 512 };
 enum { SCATTER_MIN_BYTES = 4 << 20 }; // up to that, the processor's own tables reach
 
 static _Atomic uint64_t held, peak;
-static void (*exhausted)(size_t);
 
 uint64_t arena_held_bytes(void) {
   return held;
@@ -47,21 +47,38 @@ static void hold(uint64_t bytes) {
     ;
 }
 
-void arena_on_exhausted(void (*hook)(size_t)) {
-  exhausted = hook;
+void *arena_must(void *at, size_t bytes) {
+  if (!at) resources_exhausted(bytes);
+  return at;
 }
 
-void *arena_must(void *at, size_t bytes) {
-  if (at) return at;
-  if (exhausted) exhausted(bytes);
-  abort();
+struct attempt {
+  int (*work)(void *ctx, struct err *err);
+  void *ctx;
+  struct err *err;
+  int rc;
+};
+
+static void attempt(void *at) {
+  struct attempt *a = at;
+  a->rc = a->work(a->ctx, a->err);
+}
+
+int arena_try(int (*work)(void *ctx, struct err *err), void *ctx, struct err *err) {
+  struct attempt a = {work, ctx, err, 0};
+  if (!resources_try(attempt, &a)) return a.rc;
+  *err = (struct err){0}; // the work had not ended: it has no other error
+  err_fill(err, ERR_NO_MEMORY,
+           "the system refused %s more memory (%s are in use for the model's index)",
+           quote_bytes(resources_refused()).s, quote_bytes(arena_held_bytes()).s);
+  return err_because(err, REASON_REFUSED);
 }
 
 static void add_chunk(struct arena *a, size_t n) {
   size_t size = a->last ? a->last->size * 2 : CHUNK_MIN;
   if (size > CHUNK_MAX) size = CHUNK_MAX;
   if (size < n) size = n;
-  struct arena_chunk *c = arena_must(malloc(sizeof *c + size), size);
+  struct arena_chunk *c = arena_must(resources_alloc(sizeof *c + size), size);
   c->before = a->last;
   c->size = size;
   hold(size);
@@ -119,7 +136,7 @@ static void free_chunks(struct arena_chunk *c) {
   while (c) {
     struct arena_chunk *before = c->before;
     held -= c->size;
-    free(c);
+    resources_free(c);
     c = before;
   }
 }
@@ -143,7 +160,7 @@ void *table_grow(void *at, size_t *cap, size_t need, size_t row_bytes) {
   if (rows < need) rows = need;
   size_t bytes;
   if (__builtin_mul_overflow(rows, row_bytes, &bytes)) arena_must(NULL, SIZE_MAX);
-  void *grown = arena_must(realloc(at, bytes), bytes);
+  void *grown = arena_must(resources_realloc(at, bytes), bytes);
   hold((rows - *cap) * row_bytes);
   *cap = rows;
   return grown;
@@ -155,7 +172,7 @@ void table_scatter(void *at, size_t cap, size_t row_bytes) {
 
 void *table_trim(void *at, size_t *cap, size_t n, size_t row_bytes) {
   if (n == 0 || n == *cap) return at;
-  void *trimmed = realloc(at, n * row_bytes);
+  void *trimmed = resources_realloc(at, n * row_bytes);
   if (!trimmed) return at;
   held -= (*cap - n) * row_bytes;
   *cap = n;
@@ -163,7 +180,7 @@ void *table_trim(void *at, size_t *cap, size_t n, size_t row_bytes) {
 }
 
 void table_free(void *at, size_t cap, size_t row_bytes) {
-  free(at);
+  resources_free(at);
   held -= cap * row_bytes;
 }
 

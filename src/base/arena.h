@@ -1,9 +1,10 @@
 // How we remember. Two lifetimes: a run arena (the index: lives until the process ends) and scratch
 // arenas that are reset. Tables are growable arrays that belong to the module that declares them.
-// Memory that cannot be had ends the process through one hook: no caller checks for NULL.
+// Memory that cannot be had ends the work (resources.h): no caller checks for NULL.
 #ifndef WEIR_ARENA_H
 #define WEIR_ARENA_H
 
+#include "base/err.h"
 #include "base/span.h"
 
 struct arena_chunk;
@@ -32,11 +33,9 @@ uint64_t arena_held_bytes(void);
 // The most that were held at once so far.
 uint64_t arena_peak_bytes(void);
 
-// Called, if set, when `bytes` more cannot be had; must not return. The default prints nothing and
-// aborts; `tools` sets one that tells the user.
-void arena_on_exhausted(void (*hook)(size_t bytes));
-// For memory from elsewhere that nothing goes on without: gives back `at`, or calls the hook if it is
-// NULL.
+// Calls work(ctx, err), and returns what it returns; where memory ends in it, -1 and ERR_NO_MEMORY.
+int arena_try(int (*work)(void *ctx, struct err *err), void *ctx, struct err *err);
+// For memory from elsewhere that nothing goes on without: returns `at`; NULL ends the work (resources_exhausted).
 void *arena_must(void *at, size_t bytes);
 
 #endif

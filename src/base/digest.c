@@ -7,14 +7,16 @@
 #include "base/digest.h"
 
 #include "base/arena.h"
+#include "resources/resources.h"
 
 #include <errno.h>
 #include <openssl/evp.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
-static EVP_MD_CTX *context(struct digest *d) {
-  return (EVP_MD_CTX *)d;
-}
+struct digest {
+  EVP_MD_CTX *state;
+};
 
 // How much it wanted the library does not say: a page stands for it.
 static void must(int ok) {
@@ -22,28 +24,38 @@ static void must(int ok) {
   if (!ok) abort();
 }
 
+static void state_left(void *state, size_t n) {
+  (void)n;
+  EVP_MD_CTX_free(state);
+}
+
 struct digest *digest_new(void) {
+  struct digest *d = arena_must(resources_alloc(sizeof *d), sizeof *d);
   errno = 0; // must asks it
-  EVP_MD_CTX *c = EVP_MD_CTX_new();
-  must(c != NULL);
-  digest_start((struct digest *)c);
-  return (struct digest *)c;
+  d->state = EVP_MD_CTX_new();
+  must(d->state != NULL);
+  resources_hold(d->state, 0, state_left);
+  digest_start(d);
+  return d;
 }
 
 void digest_free(struct digest *d) {
-  EVP_MD_CTX_free(context(d));
+  if (!d) return;
+  resources_drop_thing(d->state, 0);
+  EVP_MD_CTX_free(d->state);
+  resources_free(d);
 }
 
 void digest_start(struct digest *d) {
-  must(EVP_DigestInit_ex(context(d), EVP_sha256(), NULL));
+  must(EVP_DigestInit_ex(d->state, EVP_sha256(), NULL));
 }
 
 void digest_add(struct digest *d, const void *bytes, size_t n) {
-  must(EVP_DigestUpdate(context(d), bytes, n));
+  must(EVP_DigestUpdate(d->state, bytes, n));
 }
 
 void digest_end(struct digest *d, uint8_t out[DIGEST_BYTES]) {
-  must(EVP_DigestFinal_ex(context(d), out, NULL));
+  must(EVP_DigestFinal_ex(d->state, out, NULL));
 }
 
 void digest_finish(struct digest *d, uint8_t out[DIGEST_BYTES]) {
@@ -53,10 +65,10 @@ void digest_finish(struct digest *d, uint8_t out[DIGEST_BYTES]) {
 
 void digest_so_far(const struct digest *d, uint8_t out[DIGEST_BYTES]) {
   EVP_MD_CTX *copy = EVP_MD_CTX_new();
-  must(copy != NULL);
-  must(EVP_MD_CTX_copy_ex(copy, (const EVP_MD_CTX *)d));
-  must(EVP_DigestFinal_ex(copy, out, NULL));
+  const bool made =
+      copy && EVP_MD_CTX_copy_ex(copy, d->state) && EVP_DigestFinal_ex(copy, out, NULL);
   EVP_MD_CTX_free(copy);
+  must(made);
 }
 
 void digest_of(const void *bytes, size_t n, uint8_t out[DIGEST_BYTES]) {

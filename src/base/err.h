@@ -61,6 +61,7 @@ enum err_reason {
   REASON_MANIFEST_NAME, // the output's name cannot stand in a manifest
   REASON_DATA_NAME,     // the data file exists
   REASON_INLINE,        // too much for one file
+  REASON_REFUSED,       // the system refused memory
   REASONS,
 };
 

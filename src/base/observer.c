@@ -1,9 +1,9 @@
 // An observer is a table of functions; here are the calls that spare everybody the question whether one is there.
 #include "base/observer.h"
+#include "resources/resources.h"
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 void observer_say(struct observer *o, enum observer_kind kind, const char *fmt, ...) {
   if (!o || !o->say) return;
@@ -14,13 +14,13 @@ void observer_say(struct observer *o, enum observer_kind kind, const char *fmt, 
   va_end(ap);
   if (n < 0) return;
   if ((size_t)n >= sizeof room) {
-    if (!(sentence = malloc((size_t)n + 1))) return; // no memory for words
+    if (!(sentence = resources_alloc((size_t)n + 1))) return; // no memory for words
     va_start(ap, fmt);
     vsnprintf(sentence, (size_t)n + 1, fmt, ap);
     va_end(ap);
   }
   o->say(o->ctx, kind, sentence);
-  if (sentence != room) free(sentence);
+  if (sentence != room) resources_free(sentence);
 }
 
 void observer_begin(struct observer *o, const char *label) {

@@ -8,7 +8,7 @@
 //   TABLE_FREE(thing, rows);                      TABLES_FREE(thing, rows, names, seen)
 //
 // A table belongs to the module that declares it and starts zeroed. Addresses of its rows change when
-// it grows; ids (indexes) do not. Memory that cannot be had ends the process (arena.h).
+// it grows; ids (indexes) do not. Memory that cannot be had ends the work (resources.h).
 #ifndef WEIR_TABLE_H
 #define WEIR_TABLE_H
 

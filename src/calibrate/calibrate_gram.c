@@ -8,10 +8,10 @@
 #include "platform/files.h"
 #include "platform/maps.h"
 #include "tensor_stats/second_moments.h"
+#include "resources/resources.h"
 
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 uint64_t calibrate_gram_bytes(uint32_t channels) {
@@ -74,16 +74,16 @@ int calibrate_gram_add(const struct calibrate_gram *g, const struct array *x, st
   uint64_t rows = g->memory / (k * sizeof(float));
   rows = min_u64(max_u64(rows, 1), max_u64(x->count / k, 1));
   struct adding a = {.g = g, .k = k, .most = (size_t)(rows * k)};
-  a.rows = malloc(a.most * sizeof *a.rows);
-  a.tile = malloc(SECOND_MOMENTS_SIDE * SECOND_MOMENTS_SIDE * sizeof *a.tile);
+  a.rows = resources_alloc(a.most * sizeof *a.rows);
+  a.tile = resources_alloc(SECOND_MOMENTS_SIDE * SECOND_MOMENTS_SIDE * sizeof *a.tile);
   a.scratch = lines_new(KERNELS_PRODUCTS_SCRATCH);
   int rc = a.rows && a.tile && a.scratch
                ? 0
                : err_set(err, ERR_NO_MEMORY, "not enough memory for second moments");
   if (rc == 0) rc = calibrate_look(x, add_piece, &a, err);
   if (rc == 0 && (a.n > 0 || !a.any)) rc = add_panel(&a, err);
-  free(a.rows);
-  free(a.tile);
+  resources_free(a.rows);
+  resources_free(a.tile);
   lines_free(a.scratch);
   return rc;
 }
@@ -100,7 +100,7 @@ int calibrate_gram_move(struct file from, uint64_t at, struct file to, uint64_t 
   enum { PIECE = 1 << 20 };
   const uint64_t bytes = calibrate_gram_bytes(v->gram_k),
                  start = round_up(*end, SECOND_MOMENTS_ALIGN);
-  double *piece = malloc(PIECE);
+  double *piece = resources_alloc(PIECE);
   struct digest *own = digest_new();
   int rc = piece ? 0 : err_set(err, ERR_NO_MEMORY, "not enough memory for second moments");
   digest_zeros(all, start - *end);
@@ -113,7 +113,7 @@ int calibrate_gram_move(struct file from, uint64_t at, struct file to, uint64_t 
     digest_add(all, piece, n);
   }
   digest_finish(own, v->gram_sha256);
-  free(piece);
+  resources_free(piece);
   v->gram_at = start;
   v->gram_bytes = bytes;
   *end = start + bytes;

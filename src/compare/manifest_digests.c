@@ -131,7 +131,7 @@ static const char *read_side(struct reading *r) {
     why = !r->manifest.lists_tensors || !file ? "it was written without --tensor-digests"
                                               : check_sizes(r);
     if (!why) why = read_lines(r, file);
-    if (file) fclose(file);
+    if (file) stream_close(file);
   }
   folder_close(&dir);
   return why;

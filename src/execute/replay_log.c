@@ -136,7 +136,7 @@ int replay_log_open(struct replay_log *in, const char *path, struct err *err) {
 
 void replay_log_close(struct replay_log *in) {
   if (in->has_head) json_free(in->head.doc);
-  if (in->file && in->file != stdin) fclose(in->file);
+  if (in->file && in->file != stdin) stream_close(in->file);
   table_free(in->line, in->cap, 1);
   digest_free(in->before);
   *in = (struct replay_log){0};

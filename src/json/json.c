@@ -16,6 +16,7 @@
 #include "json/json.h"
 
 #include "base/table.h"
+#include "resources/resources.h"
 
 #include <assert.h>
 #include <cjson/cJSON.h>
@@ -256,11 +257,11 @@ static int finish_tree(cJSON *root, const struct scan *s) {
 
 // A text that is JSON must not be called anything else for want of memory.
 static void *must_have(size_t bytes) {
-  return arena_must(malloc(bytes), bytes);
+  return arena_must(resources_alloc(bytes), bytes);
 }
 
 static void give_memory(void) {
-  cJSON_InitHooks(&(cJSON_Hooks){.malloc_fn = must_have, .free_fn = free});
+  cJSON_InitHooks(&(cJSON_Hooks){.malloc_fn = must_have, .free_fn = resources_free});
 }
 
 struct json_value *json_parse(struct span text, const char *what, struct err *err) {

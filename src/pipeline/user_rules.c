@@ -37,7 +37,7 @@ static int read_file(struct user_rules *o, const char *path, struct err *err) {
   uint8_t *bytes = arena_alloc(&o->arena, RULES_TEXT_BYTES + 1);
   const size_t n = again_fread(bytes, RULES_TEXT_BYTES + 1, f);
   const int errnum = ferror(f) ? (errno ? errno : EIO) : 0;
-  fclose(f);
+  stream_close(f);
   if (errnum) return refuse_file(path, errnum, err);
   const char *name = arena_string(&o->arena, span_str(quote_path(path).s));
   *TABLE_PUSH(o, texts) = (struct rules_text){name, span_of(bytes, n)};

@@ -3,6 +3,7 @@
 
 #include "platform/descriptor.h"
 #include "platform/inside/variant.h"
+#include "resources/resources.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -20,6 +21,7 @@
 extern char **environ;
 
 enum { GIVEN = 3, FIRST_OTHER = 5 }; // numbers of files in a program that is started
+enum { CHILD_ROW = 1 };              // tells a process from a descriptor among the resources
 
 // ---- a program ----
 
@@ -55,6 +57,15 @@ static int spawn(const char *program, const int files[FIRST_OTHER], pid_t *pid) 
   return cause;
 }
 
+static void kill_left(void *process, size_t n) {
+  const pid_t pid = (pid_t)(intptr_t)process;
+  (void)n;
+  kill(-pid, SIGKILL);
+  kill(pid, SIGKILL); // it may not have its group yet
+  while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+    continue;
+}
+
 int child_start(struct child *c, const char *program, const struct file given[2]) {
   const int theirs[2] = {file_descriptor(given[0]), file_descriptor(given[1])};
   // Our end of the connection and its own, our end of what it says and its own; what it is given.
@@ -82,6 +93,7 @@ int child_start(struct child *c, const char *program, const struct file given[2]
   }
   fcntl(d[0], F_SETFL, O_NONBLOCK);
   fcntl(d[2], F_SETFL, O_NONBLOCK);
+  resources_hold((void *)(intptr_t)pid, CHILD_ROW, kill_left);
   *c = (struct child){pid, file_of_descriptor(d[0]), file_of_descriptor(d[2])};
   return 0;
 }
@@ -161,15 +173,14 @@ static bool reap(pid_t pid, int ms, struct child_end *how) {
 
 bool child_reap(const struct child *c, int ms, struct child_end *how) {
   if (!reap((pid_t)c->process, ms, how)) return false;
+  resources_drop_thing((void *)c->process, CHILD_ROW);
   kill(-(pid_t)c->process, SIGKILL);
   return true;
 }
 
 void child_kill(const struct child *c) {
-  struct child_end how;
-  kill(-(pid_t)c->process, SIGKILL);
-  kill((pid_t)c->process, SIGKILL); // it may not have its group yet
-  reap((pid_t)c->process, -1, &how);
+  resources_drop_thing((void *)c->process, CHILD_ROW);
+  kill_left((void *)c->process, CHILD_ROW);
 }
 
 void child_close(struct child *c) {

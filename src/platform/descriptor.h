@@ -11,12 +11,15 @@ static inline int file_descriptor(struct file f) {
 static inline int folder_descriptor(struct folder f) {
   return (int)(f.handle - 1);
 }
+// Lists a descriptor that was opened with the resources in use (resources.h), until descriptor_leave. Returns it; none: -1.
+int descriptor_hold(int fd);
+void descriptor_leave(int fd);
 // The file of a descriptor, which is its own from then on; none: -1.
 static inline struct file file_of_descriptor(int fd) {
-  return (struct file){(intptr_t)fd + 1};
+  return (struct file){(intptr_t)descriptor_hold(fd) + 1};
 }
 static inline struct folder folder_of_descriptor(int fd) {
-  return (struct folder){(intptr_t)fd + 1};
+  return (struct folder){(intptr_t)descriptor_hold(fd) + 1};
 }
 
 // How io_uring is told file_write_how (RWF_…).

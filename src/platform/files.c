@@ -4,11 +4,13 @@
 #include "platform/descriptor.h"
 #include "platform/inside/variant.h"
 #include "platform/machine.h"
+#include "resources/resources.h"
 
 #include <assert.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,19 +22,85 @@
 
 static_assert(AT_FDCWD == -100, "HERE is the folder of that descriptor");
 
+// ---- what is open ----
+
+// By descriptor, its row where it is listed: of the process, since a descriptor is. There is a table while there is a row.
+static struct {
+  pthread_mutex_t lock;
+  struct resource **rows;
+  int n, used;
+} held = {PTHREAD_MUTEX_INITIALIZER, NULL, 0, 0};
+
+static bool put_row(int fd, struct resource *row) {
+  enum { STEP = 256 };
+  pthread_mutex_lock(&held.lock);
+  struct resource **rows = held.rows;
+  if (fd >= held.n && (rows = realloc(rows, ((size_t)fd + STEP) * sizeof *rows)) != NULL) {
+    memset(rows + held.n, 0, (size_t)(fd + STEP - held.n) * sizeof *rows);
+    held.rows = rows;
+    held.n = fd + STEP;
+  }
+  if (rows) {
+    rows[fd] = row;
+    held.used++;
+  }
+  pthread_mutex_unlock(&held.lock);
+  return rows != NULL;
+}
+
+static struct resource *take_row(int fd) {
+  struct resource *row = NULL;
+  pthread_mutex_lock(&held.lock);
+  if (fd >= 0 && fd < held.n) row = held.rows[fd];
+  if (row) held.rows[fd] = NULL;
+  if (row && --held.used == 0) {
+    free(held.rows);
+    held.rows = NULL;
+    held.n = 0;
+  }
+  pthread_mutex_unlock(&held.lock);
+  return row;
+}
+
+static void close_left(void *thing, size_t n) {
+  const int fd = (int)(intptr_t)thing;
+  (void)n;
+  (void)take_row(fd); // it is gone already
+  close(fd);
+}
+
+int descriptor_hold(int fd) {
+  if (fd < 0 || !resources_in_use()) return fd;
+  struct resource *row = resources_hold((void *)(intptr_t)fd, 0, close_left);
+  if (!put_row(fd, row)) {
+    resources_drop(row);
+    close(fd);
+    resources_exhausted((size_t)fd * sizeof *held.rows);
+  }
+  return fd;
+}
+
+void descriptor_leave(int fd) {
+  resources_drop(take_row(fd));
+}
+
+static int close_held(int fd) {
+  descriptor_leave(fd);
+  return fd < 0 ? 0 : close(fd);
+}
+
 void file_close(struct file *f) {
-  if (file_is_open(*f)) close(file_descriptor(*f));
-  *f = NO_FILE;
+  (void)file_close_written(f);
 }
 
 int file_close_written(struct file *f) {
-  const int rc = file_is_open(*f) ? close(file_descriptor(*f)) : 0;
+  const int rc = close_held(file_descriptor(*f));
   *f = NO_FILE;
   return rc;
 }
 
 void folder_close(struct folder *f) {
-  if (folder_is_open(*f)) close(folder_descriptor(*f));
+  close_held(folder_descriptor(*f));
   *f = NO_FOLDER;
 }
 
@@ -140,6 +208,11 @@ static int system_entry_may(struct folder in, const char *name, unsigned may) {
                 : fstatat(folder_descriptor(in), name, &at, 0);
 }
 
+static void close_list(void *list, size_t n) {
+  (void)n;
+  closedir(list);
+}
+
 static int system_folder_names(struct folder in, const char *name,
                                int (*each)(void *ctx, const char *name), void *ctx, int *ended) {
   // A descriptor of its own: closedir closes it, and the position is not shared.
@@ -156,10 +229,12 @@ static int system_folder_names(struct folder in, const char *name,
     return -1;
   }
   if (shared) rewinddir(list);
+  struct resource *row = resources_hold(list, 0, close_list);
   errno = 0;
   for (struct dirent *e; *ended == 0 && (e = readdir(list)) != NULL; errno = 0)
     if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0) *ended = each(ctx, e->d_name);
   const int why = *ended == 0 ? errno : 0;
+  resources_drop(row);
   closedir(list);
   errno = why;
   return why ? -2 : 0;
@@ -378,12 +453,27 @@ bool failure_is_no_room(int errnum) {
   return errnum == ENOSPC || errnum == EDQUOT || errnum == EFBIG;
 }
 
+static void close_stream(void *stream, size_t n) {
+  (void)n;
+  fclose(stream);
+}
+
 FILE *file_stream(struct file f, const char *mode) {
   FILE *stream = file_is_open(f) ? fdopen(file_descriptor(f), mode) : NULL;
   const int why = errno;
-  if (!stream) file_close(&f);
+  if (stream) {
+    descriptor_leave(file_descriptor(f));
+    resources_hold(stream, 0, close_stream);
+    return stream;
+  }
+  file_close(&f);
   errno = why;
-  return stream;
+  return NULL;
+}
+
+int stream_close(FILE *stream) {
+  resources_drop_thing(stream, 0);
+  return fclose(stream);
 }
 
 int stream_getc(FILE *f) {

@@ -141,9 +141,10 @@ bool path_exists(const char *path);
 bool path_is_folder(const char *path);
 // Does this errno say that the disk, the user's quota or the largest size of a file is reached?
 bool failure_is_no_room(int errnum);
-// A stream of a file, "r" or "w", which fclose closes. NULL and errno, with the file closed, where there can be none; of no
-// file too.
+// A stream of a file, "r" or "w", which stream_close closes (0; EOF and errno: not all was written). NULL and errno, with the file
+// closed, where there can be none; of no file too.
 FILE *file_stream(struct file f, const char *mode);
+int stream_close(FILE *stream);
 // getc of a stream that one thread has.
 int stream_getc(FILE *f);
 // Why the file cannot be loaded as a shared library on this machine, as a sentence without its full stop; NULL: its header is right.

@@ -21,6 +21,7 @@
 #include "platform/descriptor.h"
 #include "platform/inside/variant.h"
 #include "platform/machine.h"
+#include "resources/resources.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -122,23 +123,29 @@ static uint32_t claim_row(void) {
 
 // ---- files ----
 
+static void unmap_left(void *pages, size_t bytes) {
+  for (uint32_t i = 0; i < MAPS_GUARDED_MAX; i++)
+    if (atomic_load(&live[i].at) == (uintptr_t)pages)
+      atomic_store_explicit(&live[i].at, (uintptr_t)ROW_FREE, memory_order_release);
+  munmap(pages, bytes);
+}
+
 int map_open(struct file_map *m, struct file f, uint64_t off, size_t n) {
   assert(n > 0);
   const size_t lead = (size_t)(off & (machine_page_bytes() - 1)), bytes = pages_round(lead + n);
   void *pages = mmap(NULL, bytes, PROT_READ, MAP_SHARED, file_descriptor(f), (off_t)(off - lead));
   if (pages == MAP_FAILED) return -1;
+  resources_hold(pages, bytes, unmap_left);
   *m = (struct file_map){.at = (const uint8_t *)pages + lead, .pages = pages, .pages_bytes = bytes};
   return 0;
 }
 
 int map_open_guarded(struct file_map *m, struct file f, uint64_t off, size_t n) {
+  if (map_open(m, f, off, n)) return -1;
   const uint32_t row = claim_row();
   if (row == MAPS_GUARDED_MAX) {
+    map_close(m);
     errno = EMFILE;
-    return -1;
-  }
-  if (map_open(m, f, off, n)) {
-    atomic_store(&live[row].at, (uintptr_t)ROW_FREE);
     return -1;
   }
   m->guard = row + 1;
@@ -186,15 +193,19 @@ size_t pages_round(size_t bytes) {
 void *pages_new(size_t bytes) {
   void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
                   MAP_PRIVATE | MAP_ANONYMOUS | variant_unreserved_flag(), -1, 0);
-  return at == MAP_FAILED ? NULL : at;
+  if (at == MAP_FAILED) return NULL;
+  resources_hold(at, bytes, unmap_left);
+  return at;
 }
 
 void pages_free(void *at, size_t bytes) {
+  resources_drop_thing(at, bytes);
   const int r = munmap(at, bytes);
   assert(r == 0);
 }
 
 void pages_fence(void *at, size_t bytes) {
+  resources_drop_thing(at, bytes); // of all of it: the addresses stay taken
   (void)mmap(at, bytes, PROT_NONE,
              MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | variant_unreserved_flag(), -1, 0);
 }
@@ -207,11 +218,19 @@ void pages_scatter(void *at, size_t bytes) {
 
 // ---- the heap ----
 
+static void free_left(void *at, size_t n) {
+  (void)n;
+  free(at);
+}
+
 void *lines_new(size_t bytes) {
   enum { LINE = 64 };
-  return aligned_alloc(LINE, (bytes + LINE - 1) & ~(size_t)(LINE - 1));
+  void *at = aligned_alloc(LINE, (bytes + LINE - 1) & ~(size_t)(LINE - 1));
+  if (at) resources_hold(at, 0, free_left);
+  return at;
 }
 
 void lines_free(void *at) {
+  if (at) resources_drop_thing(at, 0);
   free(at);
 }

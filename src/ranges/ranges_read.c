@@ -207,7 +207,7 @@ int ranges_read(struct ranges *r, const char *path, struct err *err) {
   FILE *f = plain_file_open(path, "the ranges ", err);
   if (!f) return -1;
   const int rc = read_file(f, span_of(NULL, 0), r, path, err);
-  fclose(f);
+  stream_close(f);
   return rc ? rc : look_at_data(r, err);
 }
 
@@ -236,7 +236,7 @@ int ranges_check_data(const struct ranges *r, struct err *err) {
   int rc = ferror(f) ? err_errno(err, errno ? errno : EIO, ERR_INPUT, "'%s' cannot be read",
                                  quote_path(path).s)
                      : 0;
-  fclose(f);
+  stream_close(f);
   if (rc == 0 && bytes != r->data_bytes) rc = companion_is_another(path, bytes, r->data_bytes, err);
   if (rc == 0 && memcmp(sum, r->data_sha256, sizeof sum) != 0) {
     err_fill(err, ERR_INPUT,

@@ -4,6 +4,7 @@
 // the same part of every layer where layers are of one size. gzip looks back 32 KiB, so a sample alone loses little. The
 // order goes up and down the file, so that who runs out of what may be read has looked everywhere.
 #include "squeeze/gzip_guess.h"
+#include "resources/resources.h"
 
 #include <string.h>
 #include <zlib.h>
@@ -46,7 +47,7 @@ static uint64_t place_of(uint64_t total, uint32_t sample) {
 bool gzip_guess(uint64_t total, gzip_read read, void *ctx, struct gzip_guess *out) {
   uint8_t sample[GZIP_SAMPLE_BYTES];
   const bool whole = total <= GZIP_WHOLE;
-  z_stream z = {0};
+  z_stream z = {.zalloc = resources_alloc_for, .zfree = resources_free_for};
   uint64_t packed = 0;
   *out = (struct gzip_guess){0};
   if (total == 0 || !begin(&z)) return false;

@@ -289,9 +289,13 @@ def trial(weir, weir_fault, story, folder, given, expected, fault):
     each.prepare(folder)
     old = files(folder)
     words = each.words(folder)
-    done = weir_fault(*words, env=fault, code=None)
+    left = folder.parent / "left"
+    done = weir_fault(*words, env=fault | {"WEIR_FAULT_LEFT": str(left)}, code=None)
+    if "WEIR_FAULT_IO" not in fault:  # a queue that is lost stays as it is there
+        assert not left.exists() or left.read_text() == "", (fault, done.said)
+    left.unlink(missing_ok=True)
     [spec] = fault.values()
-    refused = "WEIR_FAULT_MEMORY" in fault and done.code == 75 and "the system refused" in done.err  # nothing is cleaned up then
+    refused = "WEIR_FAULT_MEMORY" in fault and done.code == 75 and "the system refused" in done.err  # what it wrote stays then
     in_place = False
     assert done.code == 0 or done.code in CODES, (fault, done.said)
     assert "WEIR_FAULT_MEMORY" not in fault or done.code in (0, 75), (fault, done.said)  # whichever part of the program asked
@@ -339,6 +343,15 @@ def test_whatever_fails(weir, weir_fault, tmp_path, given, story, faults):
         assert -9 in codes
     moves_bytes = faults is not transfers_spoiled or counts["read"] > 0
     assert any(code > 0 for code in codes) or not moves_bytes
+
+
+def test_what_is_left_is_told(tmp_path):
+    """The control of what test_whatever_fails asserts: a file that nobody closes is."""
+    left = tmp_path / "left"
+    with open(tmp_path / "open", "w") as file:
+        number = file.fileno()
+        subprocess.run([program("WEIR_FAULT_PROGRAM"), "--version"], env={**os.environ, "WEIR_FAULT_LEFT": str(left)}, pass_fds=[number], check=True)
+    assert left.read_text() == f"open {number} {tmp_path / 'open'}\n"
 
 
 def test_killed_at_any_moment(weir, tmp_path, given):

@@ -12,6 +12,8 @@ void *__real_calloc(size_t n, size_t bytes);
 void *__real_realloc(void *at, size_t n);
 void *__real_aligned_alloc(size_t to, size_t n);
 void *__real_mmap(void *at, size_t n, int protection, int flags, int fd, off_t off);
+void __real_free(void *at);
+void __wrap_free(void *at);
 void *__wrap_malloc(size_t n);
 void *__wrap_calloc(size_t n, size_t bytes);
 void *__wrap_realloc(void *at, size_t n);

@@ -397,10 +397,7 @@ static void renamed_strings_stay_strings(void **state) {
 
 static int keep(void *ctx, struct span text) {
   struct json_out *to = ctx;
-  if (to->n + text.n + 1 > to->cap) {
-    to->cap = (to->n + text.n + 1) * 2;
-    to->text = realloc(to->text, to->cap);
-  }
+  to->text = table_grow(to->text, &to->cap, to->n + text.n + 1, 1);
   memcpy(to->text + to->n, text.at, text.n);
   to->n += text.n;
   to->text[to->n] = '\0';

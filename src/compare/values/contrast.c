@@ -18,6 +18,7 @@
 #include "stream/eval/eval.h"
 #include "stream/run/memory_split.h"
 #include "stream/sys/threads.h"
+#include "resources/resources.h"
 
 #include <math.h>
 #include <stdatomic.h>
@@ -85,14 +86,14 @@ static bool goes_on(void *ctx) {
 
 static void tell_progress(struct team *t, uint64_t bytes) {
   if (!observer_ticks(t->o->observer)) return;
-  pthread_mutex_lock(&t->mu);
+  resources_lock(&t->mu);
   t->bytes_done += bytes;
   const uint64_t now = machine_clock_ms();
   if (now - t->told_ms >= TICK_MS) {
     t->told_ms = now;
     observer_tick_bytes(t->o->observer, t->bytes_done, t->bytes_total);
   }
-  pthread_mutex_unlock(&t->mu);
+  resources_unlock(&t->mu);
 }
 
 static int open_sides(struct worker *w, struct err *err) {
@@ -242,11 +243,11 @@ static void work(void *ctx, uint32_t i) {
   struct worker w = {.team = t};
   struct err err = {0};
   const int bad = work_as(&w, &err);
-  pthread_mutex_lock(&t->mu);
+  resources_lock(&t->mu);
   if (bad && t->err.kind == ERR_NONE) t->err = err;
   if (bad) t->stopped = true;
   close_sides(&w);
-  pthread_mutex_unlock(&t->mu);
+  resources_unlock(&t->mu);
 }
 
 static void cut(struct team *t, uint32_t n) {

@@ -7,8 +7,8 @@
 // aliases …), hence CONFIG_EVENTS. An alias inside what it stands for is refused, as in every tree. Tags and second
 // documents are refused: nothing here would need them. Merge keys (<<) are keys like others, which nobody knows.
 #include "pipeline/config/inside/config_events.h"
+#include "resources/resources.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <yaml.h>
 
@@ -17,12 +17,17 @@ struct anchor {
   uint32_t first, end; // of the list; end 0: its value is not whole yet
 };
 
+// Of libyaml: what it holds is its own.
+struct yaml {
+  yaml_parser_t parser;
+  yaml_event_t event;
+};
+
 struct making {
   struct config_events *e;
   struct arena *a;
   struct span text;
-  yaml_parser_t parser;
-  yaml_event_t event;
+  struct yaml *yaml;
   TABLE(struct anchor, anchors);
   TABLE(uint32_t, begun); // anchors of the lists and mappings that are open, NO_ID: none
 };
@@ -51,10 +56,10 @@ static bool is_indented_by_tab(const struct making *m, size_t line) {
 
 static void add_syntax_fault(struct making *m) {
   const char *problem =
-      arena_string(m->a, span_str(m->parser.problem ? m->parser.problem : "not YAML"));
-  const yaml_mark_t at = m->parser.problem_mark;
-  if (m->parser.error == YAML_READER_ERROR) { // it has an offset, but no place
-    const char *fault = arena_printf(m->a, "byte %zu: %s", m->parser.problem_offset, problem);
+      arena_string(m->a, span_str(m->yaml->parser.problem ? m->yaml->parser.problem : "not YAML"));
+  const yaml_mark_t at = m->yaml->parser.problem_mark;
+  if (m->yaml->parser.error == YAML_READER_ERROR) { // it has an offset, but no place
+    const char *fault = arena_printf(m->a, "byte %zu: %s", m->yaml->parser.problem_offset, problem);
     *TABLE_PUSH(m->e, list) = (struct config_event){.kind = CONFIG_FAULT, .fault = fault};
   } else if (strstr(problem, "cannot start any token") && is_indented_by_tab(m, at.line)) {
     add_fault(m, at, "the line is indented with a tab", "YAML allows only spaces there");
@@ -83,7 +88,7 @@ static void end_value(struct making *m, uint32_t anchor) {
 
 // False: a fault.
 static bool add_alias(struct making *m) {
-  const struct span name = span_str((const char *)m->event.data.alias.anchor);
+  const struct span name = span_str((const char *)m->yaml->event.data.alias.anchor);
   const struct anchor *x = anchor_named(m, name);
   const char *why = NULL;
   if (!x)
@@ -93,7 +98,7 @@ static bool add_alias(struct making *m) {
   else if (m->e->n_list + (x->end - x->first) > CONFIG_EVENTS)
     why = "with its aliases replaced, the file is too large";
   if (why) {
-    add_fault(m, m->event.start_mark, why, NULL);
+    add_fault(m, m->yaml->event.start_mark, why, NULL);
     return false;
   }
   for (uint32_t i = x->first, end = x->end; i < end; i++) {
@@ -104,11 +109,12 @@ static bool add_alias(struct making *m) {
 }
 
 static void add_word(struct making *m) {
-  const uint32_t anchor = take_anchor(m, m->event.data.scalar.anchor);
-  struct config_event e = at_mark(m->event.start_mark);
-  const struct span w = span_of(m->event.data.scalar.value, m->event.data.scalar.length);
+  const uint32_t anchor = take_anchor(m, m->yaml->event.data.scalar.anchor);
+  struct config_event e = at_mark(m->yaml->event.start_mark);
+  const struct span w =
+      span_of(m->yaml->event.data.scalar.value, m->yaml->event.data.scalar.length);
   e.kind = CONFIG_WORD;
-  e.plain = m->event.data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
+  e.plain = m->yaml->event.data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
   e.word = span_of(arena_string(m->a, w), w.n);
   *TABLE_PUSH(m->e, list) = e;
   end_value(m, anchor);
@@ -116,14 +122,14 @@ static void add_word(struct making *m) {
 
 static void add_start(struct making *m, enum config_kind kind, const yaml_char_t *name) {
   const uint32_t anchor = take_anchor(m, name);
-  struct config_event e = at_mark(m->event.start_mark);
+  struct config_event e = at_mark(m->yaml->event.start_mark);
   e.kind = kind;
   *TABLE_PUSH(m, begun) = anchor;
   *TABLE_PUSH(m->e, list) = e;
 }
 
 static void add_end(struct making *m, enum config_kind kind) {
-  struct config_event e = at_mark(m->event.start_mark);
+  struct config_event e = at_mark(m->yaml->event.start_mark);
   e.kind = kind;
   *TABLE_PUSH(m->e, list) = e;
   end_value(m, m->begun[--m->n_begun]);
@@ -141,34 +147,34 @@ static bool has_tag(const yaml_event_t *e) {
 // One event. False: the list is at its end. (libyaml takes the square of the depth in time.)
 static bool take(struct making *m, uint32_t *documents) {
   if (m->n_begun > CONFIG_DEPTH) {
-    add_fault(m, m->event.start_mark, "lists and mappings are nested too deeply", NULL);
+    add_fault(m, m->yaml->event.start_mark, "lists and mappings are nested too deeply", NULL);
     return false;
   }
-  if (has_tag(&m->event)) {
-    add_fault(m, m->event.start_mark, "tags are not allowed in a pipeline",
+  if (has_tag(&m->yaml->event)) {
+    add_fault(m, m->yaml->event.start_mark, "tags are not allowed in a pipeline",
               "write the values without them");
     return false;
   }
-  switch (m->event.type) {
+  switch (m->yaml->event.type) {
   case YAML_SCALAR_EVENT: add_word(m); return true;
   case YAML_SEQUENCE_START_EVENT:
-    add_start(m, CONFIG_LIST, m->event.data.sequence_start.anchor);
+    add_start(m, CONFIG_LIST, m->yaml->event.data.sequence_start.anchor);
     return true;
   case YAML_MAPPING_START_EVENT:
-    add_start(m, CONFIG_MAPPING, m->event.data.mapping_start.anchor);
+    add_start(m, CONFIG_MAPPING, m->yaml->event.data.mapping_start.anchor);
     return true;
   case YAML_SEQUENCE_END_EVENT: add_end(m, CONFIG_END_LIST); return true;
   case YAML_MAPPING_END_EVENT: add_end(m, CONFIG_END_MAPPING); return true;
   case YAML_ALIAS_EVENT: return add_alias(m);
   case YAML_DOCUMENT_START_EVENT:
     if ((*documents)++ == 0) return true;
-    add_fault(m, m->event.start_mark, "a second document", NULL);
+    add_fault(m, m->yaml->event.start_mark, "a second document", NULL);
     return false;
   case YAML_STREAM_END_EVENT:
     if (*documents == 0) {
-      add_fault(m, m->event.start_mark, "the file contains no pipeline", NULL);
+      add_fault(m, m->yaml->event.start_mark, "the file contains no pipeline", NULL);
     } else {
-      struct config_event e = at_mark(m->event.start_mark);
+      struct config_event e = at_mark(m->yaml->event.start_mark);
       e.kind = CONFIG_END;
       *TABLE_PUSH(m->e, list) = e;
     }
@@ -177,24 +183,35 @@ static bool take(struct making *m, uint32_t *documents) {
   }
 }
 
+static void yaml_left(void *left, size_t n) {
+  struct yaml *yaml = left;
+  (void)n;
+  yaml_event_delete(&yaml->event);
+  yaml_parser_delete(&yaml->parser);
+}
+
 void config_events_read(struct config_events *e, struct span text, struct arena *a) {
   struct making m = {.e = e, .a = a, .text = text};
   uint32_t documents = 0;
   bool more = true;
   *e = (struct config_events){.n_list = 0};
-  if (!yaml_parser_initialize(&m.parser)) arena_must(NULL, sizeof m.parser);
-  yaml_parser_set_encoding(&m.parser, YAML_UTF8_ENCODING);
-  yaml_parser_set_input_string(&m.parser, text.at, text.n);
+  m.yaml = arena_must(resources_zalloc(1, sizeof *m.yaml), sizeof *m.yaml);
+  if (!yaml_parser_initialize(&m.yaml->parser)) arena_must(NULL, sizeof *m.yaml);
+  resources_hold(m.yaml, 0, yaml_left);
+  yaml_parser_set_encoding(&m.yaml->parser, YAML_UTF8_ENCODING);
+  yaml_parser_set_input_string(&m.yaml->parser, text.at, text.n);
   while (more) {
-    if (yaml_parser_parse(&m.parser, &m.event)) {
+    if (yaml_parser_parse(&m.yaml->parser, &m.yaml->event)) {
       more = take(&m, &documents);
-      yaml_event_delete(&m.event);
+      yaml_event_delete(&m.yaml->event);
     } else {
       add_syntax_fault(&m);
       more = false;
     }
   }
-  yaml_parser_delete(&m.parser);
+  resources_drop_thing(m.yaml, 0);
+  yaml_left(m.yaml, 0);
+  resources_free(m.yaml);
   TABLES_FREE(&m, anchors, begun);
 }
 

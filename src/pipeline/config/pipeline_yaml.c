@@ -362,7 +362,7 @@ static int read_file(struct files *f, struct pipeline *p, const char *path, stru
                       : check_size(span_of(text, n), path, err);
   if (!is_stdin) {
     (void)entry_look(HERE, path, 0, &file->is);
-    fclose(in);
+    stream_close(in);
   }
   if (rc) return -1;
   note_text(p, text, n);

@@ -22,10 +22,10 @@
 #include "stream/eval/core/eval_parts.h"
 #include "stream/eval/math/eval_math.h"
 #include "stream/eval/quantize/eval_quantize.h"
+#include "resources/resources.h"
 
 #include <assert.h>
 #include <errno.h>
-#include <stdlib.h>
 
 enum { HELD_MOST = 2 << 20 }; // of a box of a recipe that computes
 
@@ -113,13 +113,13 @@ void eval_touch(struct eval *ev, const uint32_t *ids, uint32_t n) {
 int eval_open(struct eval **out, const struct recipes *r, struct io *io, size_t budget_bytes,
               struct err *err) {
   assert(budget_bytes >= EVAL_BUDGET_MIN);
-  struct eval *ev = calloc(1, sizeof *ev);
-  uint8_t *memory = malloc(budget_bytes);
-  struct eval_stripe_box *boxes = calloc(EVAL_BOXES, sizeof *boxes);
+  struct eval *ev = resources_zalloc(1, sizeof *ev);
+  uint8_t *memory = resources_alloc(budget_bytes);
+  struct eval_stripe_box *boxes = resources_zalloc(EVAL_BOXES, sizeof *boxes);
   if (!ev || !memory || !boxes) {
-    free(ev);
-    free(memory);
-    free(boxes);
+    resources_free(ev);
+    resources_free(memory);
+    resources_free(boxes);
     err_errno(err, ENOMEM, ERR_NO_MEMORY, "no memory: computing tensors needs %zu bytes",
               budget_bytes);
     return err_because(err, REASON_NO_MEMORY);
@@ -135,9 +135,9 @@ int eval_open(struct eval **out, const struct recipes *r, struct io *io, size_t 
 
 void eval_close(struct eval *ev) {
   if (!ev) return;
-  free(ev->memory);
-  free(ev->boxes);
-  free(ev);
+  resources_free(ev->memory);
+  resources_free(ev->boxes);
+  resources_free(ev);
 }
 
 void eval_share(struct eval *ev, struct eval_cache *cache) {

@@ -6,19 +6,19 @@
 // Sources are read as by the uring engine. A write is done as soon as it is started, and shares no
 // blocks, so that every byte is made and hashed.
 #include "stream/io/inside/io_engines.h"
+#include "resources/resources.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 static int null_open(const struct io_engine *row, uint32_t depth, void **self) {
   (void)row;
   (void)depth;
-  *self = calloc(1, sizeof(struct io_done_line));
+  *self = resources_zalloc(1, sizeof(struct io_done_line));
   return *self ? 0 : -ENOMEM;
 }
 
 static void null_close(void *self) {
-  free(self);
+  resources_free(self);
 }
 
 static void null_start(void *self, struct io_op *op) {

@@ -32,6 +32,7 @@
 
 #include "platform/machine.h"
 #include "stream/sys/threads.h"
+#include "resources/resources.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -58,7 +59,7 @@ static uint64_t wake_bytes(const struct io_options *o, const struct sources *sou
 }
 
 static int make_tiles(struct io *io, struct err *err) {
-  io->slots = calloc(io->n_slots, sizeof *io->slots);
+  io->slots = resources_zalloc(io->n_slots, sizeof *io->slots);
   io->stride = pages_round(io->tile_bytes);
   io->region_bytes = io->n_slots * io->stride * (may_have_ring(io->mode) ? 2 : 1);
   io->region = pages_new(io->region_bytes);
@@ -80,12 +81,20 @@ static void free_tiles(struct io *io) {
     pages_fence(io->region, io->region_bytes);
   else if (io->region)
     pages_free(io->region, io->region_bytes);
-  free(io->slots);
+  resources_free(io->slots);
+}
+
+// Nobody waits for what it has in flight, but its buffers go next.
+static void close_left(void *left, size_t n) {
+  struct io *io = left;
+  (void)n;
+  io->thread = pthread_self();
+  io_close(io);
 }
 
 int io_open(struct io **out, const struct io_options *options, struct sources *sources,
             struct err *err) {
-  struct io *io = calloc(1, sizeof *io);
+  struct io *io = resources_zalloc(1, sizeof *io);
   if (!io) return err_set(err, ERR_NO_MEMORY, "no memory for a queue");
   io->sources = sources;
   io->thread = pthread_self();
@@ -109,11 +118,12 @@ int io_open(struct io **out, const struct io_options *options, struct sources *s
     err_fill_reason(err, REASON_ENGINE);
     goto fail;
   }
+  resources_hold(io, 0, close_left);
   *out = io;
   return 0;
 fail:
   free_tiles(io);
-  free(io);
+  resources_free(io);
   return -1;
 }
 
@@ -335,6 +345,7 @@ int io_ring_lost(const struct io *io) {
 
 void io_close(struct io *io) {
   if (!io) return;
+  resources_drop_thing(io, 0);
   while (io->n_queued > 0)
     io_settle(io, true);
   for (uint32_t i = 0; i < io->n_slots; i++)
@@ -342,5 +353,5 @@ void io_close(struct io *io) {
   io->engine->close(io->self);
   io_views_close(io);
   free_tiles(io);
-  free(io);
+  resources_free(io);
 }

@@ -5,9 +5,9 @@
 // `load` is the same engine with another way of reading (see io_views.c): it exists so that tests
 // of bounded memory have something that must fail them.
 #include "stream/io/io_outlet.h"
+#include "resources/resources.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 struct sync {
   struct io_outlet outlet;
@@ -17,14 +17,14 @@ struct sync {
 static int sync_open(const struct io_engine *row, uint32_t depth, void **self) {
   (void)row;
   (void)depth;
-  struct sync *s = calloc(1, sizeof *s);
+  struct sync *s = resources_zalloc(1, sizeof *s);
   if (!s) return -ENOMEM;
   *self = s;
   return 0;
 }
 
 static void sync_close(void *self) {
-  free(self);
+  resources_free(self);
 }
 
 static int64_t or_errno(int64_t r) {

@@ -15,11 +15,11 @@
 // operations are still in the kernel then cannot be known, and is the queue's to deal with.
 #include "platform/descriptor.h"
 #include "stream/io/io_outlet.h"
+#include "resources/resources.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <liburing.h>
-#include <stdlib.h>
 
 enum { TRIES_MAX = 1000 }; // of a call that the system says to make again
 
@@ -46,7 +46,7 @@ static bool knows_our_opcodes(struct io_uring *ring) {
 
 static int uring_open(const struct io_engine *row, uint32_t depth, void **self) {
   (void)row;
-  struct uring *u = calloc(1, sizeof *u);
+  struct uring *u = resources_zalloc(1, sizeof *u);
   if (!u) return -ENOMEM;
   int r = -EINVAL;
   for (size_t i = 0; i < sizeof ring_flags / sizeof *ring_flags && r == -EINVAL; i++)
@@ -56,7 +56,7 @@ static int uring_open(const struct io_engine *row, uint32_t depth, void **self) 
     r = -ENOSYS;
   }
   if (r < 0) {
-    free(u);
+    resources_free(u);
     return r;
   }
   *self = u;
@@ -67,7 +67,7 @@ static void uring_close(void *self) {
   struct uring *u = self;
   assert(u->in_flight == 0 || u->lost);
   io_uring_queue_exit(&u->ring);
-  free(u);
+  resources_free(u);
 }
 
 static void submit(struct uring *u, struct io_op *op) {

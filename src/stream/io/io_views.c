@@ -14,10 +14,10 @@
 // mapped view looks at the file's size once more. Any other change is the business of
 // sources_unchanged, before a unit is recorded.
 #include "stream/io/inside/io_parts.h"
+#include "resources/resources.h"
 
 #include <assert.h>
 #include <errno.h>
-#include <stdlib.h>
 
 enum { SPARE_BYTES_MAX = 4 << 20, GATHER_BYTES_MAX = 4 << 20, READ_TRIES_MAX = 1000 };
 
@@ -73,7 +73,7 @@ static int no_memory(const struct io *io, uint32_t file, uint64_t bytes, struct 
 static int whole_of(struct io *io, uint32_t file, const uint8_t **at, struct err *err) {
   if (!io->whole) {
     io->n_whole = sources_count(io->sources);
-    io->whole = calloc(io->n_whole, sizeof *io->whole);
+    io->whole = resources_zalloc(io->n_whole, sizeof *io->whole);
     if (!io->whole) return no_memory(io, file, io->n_whole * sizeof *io->whole, err);
   }
   assert(file < io->n_whole);
@@ -279,6 +279,6 @@ void io_views_close(struct io *io) {
   if (io->spare) pages_free(io->spare, io->spare_bytes);
   for (uint32_t i = 0; i < io->n_whole; i++)
     if (io->whole[i].at) pages_free(io->whole[i].at, io->whole[i].n);
-  free(io->whole);
+  resources_free(io->whole);
   io_wake_close(&io->wake);
 }

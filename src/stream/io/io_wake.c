@@ -19,8 +19,8 @@
 #include "stream/io/io_wake.h"
 
 #include "base/span.h"
+#include "resources/resources.h"
 
-#include <stdlib.h>
 
 enum { MERGED = 16 << 20 };
 
@@ -43,7 +43,7 @@ static void drop_first(struct io_wake *w, struct sources *s) {
 
 void io_wake_add(struct io_wake *w, struct sources *s, uint32_t file, uint64_t off, uint64_t n) {
   if (w->most == UINT64_MAX) return;
-  if (!w->ranges) w->ranges = calloc(IO_WAKE_RANGES, sizeof *w->ranges);
+  if (!w->ranges) w->ranges = resources_zalloc(IO_WAKE_RANGES, sizeof *w->ranges);
   if (!w->ranges) return;
   struct io_wake_range *last = &w->ranges[(w->first + w->count - 1) % IO_WAKE_RANGES];
   if (w->count > 0 && last->file == file && last->off + last->n == off &&
@@ -60,6 +60,6 @@ void io_wake_add(struct io_wake *w, struct sources *s, uint32_t file, uint64_t o
 }
 
 void io_wake_close(struct io_wake *w) {
-  free(w->ranges);
+  resources_free(w->ranges);
   *w = (struct io_wake){.most = UINT64_MAX};
 }

@@ -20,6 +20,7 @@
 
 #include "base/table.h"
 #include "stream/io/beneath.h"
+#include "resources/resources.h"
 
 #include <assert.h>
 #include <pthread.h>
@@ -187,7 +188,7 @@ static int reopen(struct sources *s, struct source *f, struct err *err) {
 
 int sources_fd(struct sources *s, uint32_t file, struct file *fd, struct err *err) {
   assert(file < s->n && !s->rows[file].name_only);
-  pthread_mutex_lock(&s->lock);
+  resources_lock(&s->lock);
   struct source *f = &s->rows[file];
   const bool was_open = file_is_open(f->fd);
   const int rc = was_open ? 0 : reopen(s, f, err);
@@ -196,25 +197,25 @@ int sources_fd(struct sources *s, uint32_t file, struct file *fd, struct err *er
     f->pins++;
     *fd = f->fd;
   }
-  pthread_mutex_unlock(&s->lock);
+  resources_unlock(&s->lock);
   return rc;
 }
 
 void sources_release_fd(struct sources *s, uint32_t file) {
-  pthread_mutex_lock(&s->lock);
+  resources_lock(&s->lock);
   assert(s->rows[file].pins > 0);
   if (--s->rows[file].pins == 0) list_newest(s, &s->rows[file]);
   while (s->n_open > SOURCES_MAX_OPEN && close_oldest(s))
     ;
-  pthread_mutex_unlock(&s->lock);
+  resources_unlock(&s->lock);
 }
 
 void sources_let_go(struct sources *s) {
   if (!s) return;
-  pthread_mutex_lock(&s->lock);
+  resources_lock(&s->lock);
   while (close_oldest(s))
     ;
-  pthread_mutex_unlock(&s->lock);
+  resources_unlock(&s->lock);
 }
 
 // ---- the table ----------------------------------------------------------------------------------
@@ -318,7 +319,7 @@ static int open_all(struct sources *s, const char *onnx_path, struct err *err) {
 
 int sources_open(struct sources **out, const char *onnx_path, const struct sources_options *options,
                  struct err *err) {
-  struct sources *s = arena_must(calloc(1, sizeof *s), sizeof *s);
+  struct sources *s = arena_must(resources_zalloc(1, sizeof *s), sizeof *s);
   s->oldest = s->newest = NO_ID;
   pthread_mutex_init(&s->lock, NULL);
   if (options) s->how.allow_links = options->allow_links;
@@ -340,7 +341,7 @@ void sources_close(struct sources *s) {
   TABLE_FREE(s, slots);
   arena_free(&s->arena);
   pthread_mutex_destroy(&s->lock);
-  free(s);
+  resources_free(s);
 }
 
 // ---- questions ----------------------------------------------------------------------------------

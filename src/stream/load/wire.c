@@ -17,11 +17,11 @@
 #include "stream/load/inside/wire.h"
 
 #include "base/arena.h"
+#include "resources/resources.h"
 
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 enum { HEADER_MAX = 5 + 10, ASK_FIRST = 64 << 10, ASK_AFTER_SKIP = 16 << 10 };
 
@@ -29,7 +29,7 @@ void wire_open(struct wire *w, struct sources *s) {
   *w = (struct wire){.sources = s,
                      .name = sources_given(s),
                      .size = sources_size(s, 0),
-                     .buf = arena_must(malloc(WIRE_WINDOW), WIRE_WINDOW),
+                     .buf = arena_must(resources_alloc(WIRE_WINDOW), WIRE_WINDOW),
                      .ask = ASK_FIRST};
 }
 
@@ -40,7 +40,7 @@ void wire_open_memory(struct wire *w, struct span bytes, const char *name) {
 }
 
 void wire_close(struct wire *w) {
-  if (w->sources) free(w->buf);
+  if (w->sources) resources_free(w->buf);
   w->buf = NULL;
 }
 

@@ -13,6 +13,7 @@
 
 #include "kernels/convert/kernels_convert.h"
 #include "stream/measure/inside/measure_parts.h"
+#include "resources/resources.h"
 
 #include <math.h>
 
@@ -111,15 +112,15 @@ static int work(struct measure_worker *w, struct err *err) {
     const struct item *x = &c->items[item];
     struct tensor_stats *out = &c->out[x->tensor];
     struct tensor_stats f = tensor_stats_none(side_of(c->r, c->of[x->tensor]) > 0);
-    pthread_mutex_lock(&w->team->mu);
+    resources_lock(&w->team->mu);
     if (c->second) f = *out;
-    pthread_mutex_unlock(&w->team->mu);
+    resources_unlock(&w->team->mu);
     if (c->second && !f.multiples) continue;
     rc = look_at(w, x, b, &f, err);
-    pthread_mutex_lock(&w->team->mu);
+    resources_lock(&w->team->mu);
     if (rc == 0 && c->second) out->multiples = out->multiples && f.multiples;
     if (rc == 0 && !c->second) tensor_stats_join(out, &f);
-    pthread_mutex_unlock(&w->team->mu);
+    resources_unlock(&w->team->mu);
   }
   return rc < 0 ? -1 : 0;
 }

@@ -9,6 +9,7 @@
 #include "platform/machine.h"
 #include "stream/measure/inside/measure_parts.h"
 #include "stream/sys/threads.h"
+#include "resources/resources.h"
 
 enum { TICK_MS = 50 };
 
@@ -31,14 +32,14 @@ static bool goes_on(void *ctx) {
 void measure_tell(struct measure_worker *w, uint64_t bytes) {
   struct measure_team *m = w->team;
   if (!observer_ticks(m->o->observer)) return;
-  pthread_mutex_lock(&m->mu);
+  resources_lock(&m->mu);
   m->bytes_done += bytes;
   const uint64_t now = machine_clock_ms();
   if (now - m->told_ms >= TICK_MS) {
     m->told_ms = now;
     observer_tick_bytes(m->o->observer, m->bytes_done, m->bytes_total);
   }
-  pthread_mutex_unlock(&m->mu);
+  resources_unlock(&m->mu);
 }
 
 static int work_as(struct measure_worker *w, struct err *err) {
@@ -58,11 +59,11 @@ static void work(void *ctx, uint32_t i) {
   struct measure_worker w = {.team = m, .r = m->r};
   struct err err = {0};
   const int bad = work_as(&w, &err);
-  pthread_mutex_lock(&m->mu);
+  resources_lock(&m->mu);
   if (w.io) m->stats->source_bytes_read += io_source_bytes_read(w.io);
   if (bad && m->err.kind == ERR_NONE) m->err = err; // who is stopped fails too, but later
   if (bad) m->stopped = true;
-  pthread_mutex_unlock(&m->mu);
+  resources_unlock(&m->mu);
   if (w.ev) eval_close(w.ev);
   if (w.io) io_close(w.io);
   arena_free(&w.arena);

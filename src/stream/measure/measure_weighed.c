@@ -20,10 +20,10 @@
 #include "stream/measure/inside/measure_parts.h"
 #include "stream/sys/threads.h"
 #include "tensor_stats/second_moments.h"
+#include "resources/resources.h"
 
 #include <assert.h>
 #include <errno.h>
-#include <stdlib.h>
 
 enum {
   LINE = 4096,
@@ -410,14 +410,14 @@ static int work(struct measure_worker *w, struct err *err) {
     packed = max_u64(packed, x->item_columns * (b.codes + b.scales + b.zeros));
     wide = max_u64(wide, 2 * b.blocks);
   }
-  d.raw = malloc((size_t)max_u64(PIECE * sizeof(double), k * sizeof(float)));
-  d.packed = malloc((size_t)packed);
-  d.wide = malloc((size_t)max_u64(wide, columns) * sizeof *d.wide);
-  d.tile = malloc(SECOND_MOMENTS_SIDE * SECOND_MOMENTS_SIDE * sizeof *d.tile);
-  d.products = malloc((size_t)(SECOND_MOMENTS_SIDE * columns) * sizeof *d.products);
-  d.diagonal = malloc((size_t)k * sizeof *d.diagonal);
-  d.weight = malloc((size_t)panel * sizeof *d.weight);
-  d.error = malloc((size_t)panel * sizeof *d.error);
+  d.raw = resources_alloc((size_t)max_u64(PIECE * sizeof(double), k * sizeof(float)));
+  d.packed = resources_alloc((size_t)packed);
+  d.wide = resources_alloc((size_t)max_u64(wide, columns) * sizeof *d.wide);
+  d.tile = resources_alloc(SECOND_MOMENTS_SIDE * SECOND_MOMENTS_SIDE * sizeof *d.tile);
+  d.products = resources_alloc((size_t)(SECOND_MOMENTS_SIDE * columns) * sizeof *d.products);
+  d.diagonal = resources_alloc((size_t)k * sizeof *d.diagonal);
+  d.weight = resources_alloc((size_t)panel * sizeof *d.weight);
+  d.error = resources_alloc((size_t)panel * sizeof *d.error);
   d.scratch = lines_new(KERNELS_PRODUCTS_SCRATCH);
   int rc = -1;
   if (d.raw && d.packed && d.wide && d.tile && d.products && d.diagonal && d.weight && d.error &&
@@ -427,14 +427,14 @@ static int work(struct measure_worker *w, struct err *err) {
     err_errno(err, ENOMEM, ERR_NO_MEMORY, "no memory: columns of a weight need %s bytes",
               decimal(2 * panel * sizeof(double)).s),
         err_because(err, REASON_NO_MEMORY);
-  free(d.raw);
-  free(d.packed);
-  free(d.wide);
-  free(d.tile);
-  free(d.products);
-  free(d.diagonal);
-  free(d.weight);
-  free(d.error);
+  resources_free(d.raw);
+  resources_free(d.packed);
+  resources_free(d.wide);
+  resources_free(d.tile);
+  resources_free(d.products);
+  resources_free(d.diagonal);
+  resources_free(d.weight);
+  resources_free(d.error);
   lines_free(d.scratch);
   return rc;
 }

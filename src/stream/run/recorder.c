@@ -22,6 +22,7 @@
 #include "platform/machine.h"
 #include "stream/sys/fs.h"
 #include "stream/sys/threads.h"
+#include "resources/resources.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -39,6 +40,7 @@ struct recorder {
   struct sources *sources;
   struct staging *st;
   struct arena arena;
+  struct resources *resources; // of who gives units
   pthread_t thread;
   bool threaded;
   uint64_t records_synced_ms;
@@ -95,9 +97,21 @@ static void note_failure(struct recorder *d, const struct err *err) {
   d->failed = true;
 }
 
+struct committing {
+  struct recorder *d;
+  const struct given *group;
+  uint32_t n;
+};
+
+static int commit_these(void *ctx, struct err *err) {
+  const struct committing *c = ctx;
+  return commit(c->d, c->group, c->n, err);
+}
+
 static void *recorder_main(void *at) {
   struct recorder *d = at;
-  pthread_mutex_lock(&d->mu);
+  resources_use(d->resources);
+  resources_lock(&d->mu);
   for (;;) {
     while (d->n_waiting == 0 && !d->closing)
       pthread_cond_wait(&d->changed, &d->mu);
@@ -108,15 +122,15 @@ static void *recorder_main(void *at) {
     d->group = group;
     d->n_waiting = 0;
     pthread_cond_broadcast(&d->changed);
-    pthread_mutex_unlock(&d->mu);
+    resources_unlock(&d->mu);
     struct err err = {0};
-    const int bad = commit(d, group, n, &err);
+    const int bad = arena_try(commit_these, &(struct committing){d, group, n}, &err);
     free_errors(group, n);
-    pthread_mutex_lock(&d->mu);
+    resources_lock(&d->mu);
     if (bad) note_failure(d, &err);
     if (bad) pthread_cond_broadcast(&d->changed);
   }
-  pthread_mutex_unlock(&d->mu);
+  resources_unlock(&d->mu);
   return NULL;
 }
 
@@ -134,6 +148,7 @@ void recorder_open(struct recorder **out, const struct plan *p, struct sources *
   pthread_mutex_init(&d->mu, NULL);
   pthread_cond_init(&d->changed, NULL);
   d->arena = arena;
+  d->resources = resources_in_use();
   d->threaded = staging_writes(st) && threads_start(&d->thread, STACK_BYTES, recorder_main, d);
   *out = d;
 }
@@ -142,7 +157,7 @@ bool recorder_give(struct recorder *d, uint32_t unit, const uint8_t digest[DIGES
                    struct figure_sums errors) {
   struct given g = {.unit = unit, .errors = errors};
   memcpy(g.digest, digest, DIGEST_BYTES);
-  pthread_mutex_lock(&d->mu);
+  resources_lock(&d->mu);
   while (d->threaded && d->n_waiting == d->capacity && !d->failed)
     pthread_cond_wait(&d->changed, &d->mu);
   const bool queued = !d->failed && d->threaded;
@@ -154,16 +169,16 @@ bool recorder_give(struct recorder *d, uint32_t unit, const uint8_t digest[DIGES
     if (commit(d, &g, 1, &err)) note_failure(d, &err);
   }
   const bool failed = d->failed;
-  pthread_mutex_unlock(&d->mu);
+  resources_unlock(&d->mu);
   if (!queued) figure_sums_free(&g.errors);
   return !failed;
 }
 
 int recorder_close(struct recorder *d, struct err *err) {
-  pthread_mutex_lock(&d->mu);
+  resources_lock(&d->mu);
   d->closing = true;
   pthread_cond_broadcast(&d->changed);
-  pthread_mutex_unlock(&d->mu);
+  resources_unlock(&d->mu);
   if (d->threaded) pthread_join(d->thread, NULL);
   free_errors(d->waiting, d->n_waiting); // left there by a failure
   const bool failed = d->failed;

@@ -23,6 +23,7 @@
 #include "stream/run/inside/schedule.h"
 #include "stream/run/memory_split.h"
 #include "stream/sys/threads.h"
+#include "resources/resources.h"
 
 #include <assert.h>
 #include <pthread.h>
@@ -59,6 +60,7 @@ struct worker {
   struct schedule_part part[PRODUCE_LINES_MAX]; // being made, beside each other
   uint32_t n;
   uint32_t parts; // made for others
+  bool told;      // the schedule was, of what is being made for another
 };
 
 // ---- progress ----
@@ -118,11 +120,11 @@ static bool go_on(void *ctx, uint32_t output, uint64_t off, size_t n) {
   struct run *r = w->r;
   if (threads_must_stop(r->o->stop)) r->stopped = true;
   if (!observer_ticks(r->o->observer)) return !r->stopped;
-  pthread_mutex_lock(&r->mu);
+  resources_lock(&r->mu);
   r->told.bytes_done += n;
   r->told.work_done += effort_made(&r->effort, output, off, n);
   tell_progress(r, output, off + n);
-  pthread_mutex_unlock(&r->mu);
+  resources_unlock(&r->mu);
   return !r->stopped;
 }
 
@@ -132,17 +134,17 @@ static void looked(void *ctx, uint32_t of, uint64_t bytes) {
   const struct worker *w = ctx;
   struct run *r = w->r;
   if (!observer_ticks(r->o->observer)) return;
-  pthread_mutex_lock(&r->mu);
+  resources_lock(&r->mu);
   r->told.work_done += effort_looked(&r->effort, of, bytes);
-  pthread_mutex_unlock(&r->mu);
+  resources_unlock(&r->mu);
 }
 
 // ---- workers ----
 
 static void fail(struct run *r, const struct err *cause) {
-  pthread_mutex_lock(&r->mu);
+  resources_lock(&r->mu);
   if (r->err.kind == ERR_NONE) r->err = *cause;
-  pthread_mutex_unlock(&r->mu);
+  resources_unlock(&r->mu);
   r->stopped = true;
 }
 
@@ -176,7 +178,8 @@ static int finish_unit(struct worker *w, uint32_t line, struct err *err) {
 }
 
 // As produce_parts.
-static int make_parts(struct worker *w, struct err *err) {
+static int make_parts(void *of_worker, struct err *err) {
+  struct worker *w = of_worker;
   const struct schedule_part *first = w->part;
   const struct file fd =
       staging_writes(w->r->st) ? staging_output_fd(w->r->st, first->range.output) : NO_FILE;
@@ -189,6 +192,7 @@ static int make_parts(struct worker *w, struct err *err) {
   if (first->owned) return made;
   w->parts++;
   schedule_made(w->r->schedule, first, produce_take_errors(w->produce, 0), made == 0);
+  w->told = true;
   return made;
 }
 
@@ -199,8 +203,12 @@ static void make_dealt(struct worker *w, uint32_t i, uint32_t lines) {
     w->n = 1;
     while (w->n < lines && schedule_beside(r->schedule, i, w->n, w->part, &w->part[w->n]))
       w->n++;
-    const int made = make_parts(w, &err);
+    w->told = false;
+    const int made = arena_try(make_parts, w, &err);
     if (made < 0) fail(r, &err);
+    // Whoever waits for this part of a unit of its own.
+    if (made < 0 && !w->part->owned && !w->told)
+      schedule_made(r->schedule, w->part, (struct figure_sums){0}, false);
     if (made != 0) r->stopped = true;
   }
 }
@@ -233,13 +241,13 @@ static void work_as(void *ctx, uint32_t i) {
   make_dealt(&self, i, produce_lines(&options));
   const struct produce_counts counts = produce_counts(self.produce);
   produce_close(self.produce);
-  pthread_mutex_lock(&r->mu);
+  resources_lock(&r->mu);
   r->stats->source_bytes_read += counts.source_bytes_read;
   r->stats->bytes_written += counts.bytes_written;
   r->stats->bytes_cloned += counts.bytes_cloned;
   r->stats->parts += self.parts;
   if (counts.ring_lost) r->stats->ring_lost = counts.ring_lost;
-  pthread_mutex_unlock(&r->mu);
+  resources_unlock(&r->mu);
 }
 
 // ---- the run ----
@@ -401,6 +409,13 @@ int run_foresee(const struct plan *p, const struct work_options *options, uint32
   return bad;
 }
 
+static int work_all(void *ctx, struct err *err) {
+  struct run *r = ctx;
+  (void)err;
+  r->stats->jobs = threads_run(r->split.jobs, work_as, r);
+  return 0;
+}
+
 int run_plan(const struct plan *p, struct sources *s, struct staging *st,
              const struct work_options *options, struct run_stats *stats, struct err *err) {
   memset(stats, 0, sizeof *stats);
@@ -429,8 +444,9 @@ int run_plan(const struct plan *p, struct sources *s, struct staging *st,
     // A unit of each worker may wait, and what one of them has made beside each other: what a stop leaves to be
     // synced stays small.
     recorder_open(&r.recorder, p, s, st, r.split.jobs + lines);
-    if (left > 0) stats->jobs = threads_run(r.split.jobs, work_as, &r);
     struct err unrecorded = {0};
+    if (left > 0 && arena_try(work_all, &r, &unrecorded)) fail(&r, &unrecorded);
+    unrecorded = (struct err){0};
     if (recorder_close(r.recorder, &unrecorded)) fail(&r, &unrecorded);
     schedule_close(r.schedule);
     pthread_mutex_destroy(&r.mu);

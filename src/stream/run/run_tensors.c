@@ -17,6 +17,7 @@
 #include "stream/run/run.h"
 #include "stream/sys/reread.h"
 #include "stream/sys/threads.h"
+#include "resources/resources.h"
 
 #include <assert.h>
 #include <pthread.h>
@@ -52,9 +53,9 @@ static bool goes_on(void *ctx) {
 }
 
 static void fail(struct batch *b, const struct err *cause) {
-  pthread_mutex_lock(&b->mu);
+  resources_lock(&b->mu);
   if (b->err.kind == ERR_NONE) b->err = *cause;
-  pthread_mutex_unlock(&b->mu);
+  resources_unlock(&b->mu);
   b->stopped = true;
 }
 

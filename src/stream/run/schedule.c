@@ -24,6 +24,7 @@
 #include "stream/run/inside/schedule.h"
 
 #include "base/arena.h"
+#include "resources/resources.h"
 
 #include <assert.h>
 #include <pthread.h>
@@ -169,7 +170,7 @@ bool schedule_beside(struct schedule *d, uint32_t worker, uint32_t line,
                      const struct schedule_part *first, struct schedule_part *part) {
   const struct stretch *mine = &d->stretches[worker];
   assert(line > 0 && line < d->lines);
-  pthread_mutex_lock(&d->mu);
+  resources_lock(&d->mu);
   const uint32_t fair = (d->left + line + d->workers - 1) / d->workers, unit = mine->next;
   const bool found = first->owned && line < fair && unit < mine->end && !d->skip[unit] &&
                      plan_unit_at(d->p, unit).output == first->range.output &&
@@ -178,7 +179,7 @@ bool schedule_beside(struct schedule *d, uint32_t worker, uint32_t line,
     d->stretches[worker].next++;
     begin_unit(d, worker * d->lines + line, unit, part);
   }
-  pthread_mutex_unlock(&d->mu);
+  resources_unlock(&d->mu);
   return found;
 }
 
@@ -246,32 +247,32 @@ static bool take_part(struct schedule *d, struct schedule_part *taken) {
 
 bool schedule_next(struct schedule *d, uint32_t worker, struct schedule_part *part) {
   uint32_t unit;
-  pthread_mutex_lock(&d->mu);
+  resources_lock(&d->mu);
   bool found = next_unit(d, worker, &unit);
   if (found)
     begin_unit(d, worker * d->lines, unit, part);
   else if (d->parts)
     found = take_part(d, part);
-  pthread_mutex_unlock(&d->mu);
+  resources_unlock(&d->mu);
   return found;
 }
 
 uint64_t schedule_claim(struct schedule *d, struct schedule_part *part, uint64_t from,
                         uint64_t to) {
-  pthread_mutex_lock(&d->mu);
+  resources_lock(&d->mu);
   struct part *x = &d->makings[part->owner].parts[part->slot];
   assert(x->off <= from && from < to && from < x->end);
   to = min_u64(to, x->end); // the asker cannot know that its part was cut
   if (d->parts && d->workers > 1 && d->left < d->workers) to = min_u64(to, from + STEP);
   x->claimed = max_u64(x->claimed, to);
   part->range.len = x->end - part->range.off;
-  pthread_mutex_unlock(&d->mu);
+  resources_unlock(&d->mu);
   return to;
 }
 
 void schedule_made(struct schedule *d, const struct schedule_part *part, struct figure_sums errors,
                    bool made) {
-  pthread_mutex_lock(&d->mu);
+  resources_lock(&d->mu);
   struct part *x = &d->makings[part->owner].parts[part->slot];
   assert(!part->owned && !x->over);
   x->claimed = x->end; // of what was given up nothing is worth taking either
@@ -279,13 +280,13 @@ void schedule_made(struct schedule *d, const struct schedule_part *part, struct 
   x->made = made;
   x->errors = errors;
   pthread_cond_broadcast(&d->over);
-  pthread_mutex_unlock(&d->mu);
+  resources_unlock(&d->mu);
 }
 
 bool schedule_wait(struct schedule *d, const struct schedule_part *owned, uint64_t off,
                    uint64_t *end, struct figure_sums *errors) {
   assert(owned->owned);
-  pthread_mutex_lock(&d->mu);
+  resources_lock(&d->mu);
   struct making *m = &d->makings[owned->owner];
   struct part *x = &m->parts[1];
   while (x < &m->parts[m->n] && x->off != off)
@@ -297,6 +298,6 @@ bool schedule_wait(struct schedule *d, const struct schedule_part *owned, uint64
   *errors = x->errors;
   x->errors = (struct figure_sums){0};
   const bool made = x->made;
-  pthread_mutex_unlock(&d->mu);
+  resources_unlock(&d->mu);
   return made;
 }

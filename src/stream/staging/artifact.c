@@ -13,6 +13,7 @@
 #include "stream/staging/inside/staging_header.h"
 #include "stream/staging/staging_folder.h"
 #include "stream/sys/fs.h"
+#include "resources/resources.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -231,7 +232,7 @@ fail:
 }
 
 int artifact_put(struct artifact *a, struct span text, struct err *err) {
-  uint8_t *copy = arena_must(malloc(text.n + 1), text.n + 1);
+  uint8_t *copy = arena_must(resources_alloc(text.n + 1), text.n + 1);
   memcpy(copy, text.at, text.n);
   a->text = span_of(copy, text.n);
   digest_of(text.at, text.n, a->sha256);

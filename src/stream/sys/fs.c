@@ -8,6 +8,7 @@
 #include "stream/sys/fs.h"
 
 #include "platform/files.h"
+#include "resources/resources.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -112,13 +113,13 @@ static int read_open_file(struct file f, const char *name, size_t limit, struct 
     return err_set(err, ERR_MODEL, "'%s' has %s bytes; at most %zu are read", quote_str(name).s,
                    decimal(at.size).s, limit);
   const size_t n = (size_t)at.size;
-  uint8_t *bytes = malloc(n + 1);
+  uint8_t *bytes = resources_alloc(n + 1);
   if (!bytes)
     return err_set(err, ERR_NO_MEMORY, "no memory for the %zu bytes of '%s'", n, quote_str(name).s);
   const int64_t have = file_read_all_at(f, bytes, n, 0);
   if (have < 0) {
     const int why = errno;
-    free(bytes);
+    resources_free(bytes);
     return err_errno(err, why, ERR_IO, "cannot read '%s'", quote_str(name).s);
   }
   bytes[have] = 0;
@@ -148,7 +149,7 @@ int fs_read_own(struct folder in, const char *name, size_t limit, const char *wh
 }
 
 void fs_free(struct span bytes) {
-  free((void *)(uintptr_t)bytes.at);
+  resources_free((void *)(uintptr_t)bytes.at);
 }
 
 bool fs_is_at(const struct entry_facts *file, const char *path) {

@@ -20,10 +20,10 @@
 
 #include "base/varint.h"
 #include "platform/files.h"
+#include "resources/resources.h"
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 enum { WINDOW = 1 << 20 };
 
@@ -59,11 +59,11 @@ enum name_scan name_scan_file(struct folder in, const char *onnx, const char *na
   struct file f = file_open(in, onnx, FILE_NO_WAIT);
   if (!file_is_open(f)) return errno == ENOENT ? NAME_SCAN_FREE : NAME_SCAN_UNKNOWN;
   struct entry_facts at;
-  uint8_t *buf = malloc(WINDOW);
+  uint8_t *buf = resources_alloc(WINDOW);
   enum name_scan result = NAME_SCAN_UNKNOWN;
   if (buf && file_look(f, &at) == 0)
     result = at.kind == ENTRY_FILE ? scan(f, span_str(name), buf) : NAME_SCAN_FREE;
-  free(buf);
+  resources_free(buf);
   file_close(&f);
   return result;
 }

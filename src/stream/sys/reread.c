@@ -14,6 +14,7 @@
 #include "platform/machine.h"
 #include "stream/sys/lanes.h"
 #include "stream/sys/threads.h"
+#include "resources/resources.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -81,14 +82,14 @@ static bool not_stopped(const struct team *t) {
 
 static void advance(struct team *t, uint64_t bytes) {
   if (bytes == 0) return;
-  pthread_mutex_lock(&t->mu);
+  resources_lock(&t->mu);
   t->done += bytes;
   const uint64_t now = machine_clock_ms();
   if (t->work->tick && (now - t->told_ms >= TICK_MS || t->done == t->total)) {
     t->told_ms = now;
     t->work->tick(t->work->ctx, t->done, t->total);
   }
-  pthread_mutex_unlock(&t->mu);
+  resources_unlock(&t->mu);
 }
 
 static struct file open_row(const struct team *t, uint32_t row) {
@@ -108,9 +109,9 @@ static void finish(struct team *t, const struct reading *r, const uint8_t *sum, 
   row->differs = !sum || (row->sha256 && memcmp(sum, row->sha256, DIGEST_BYTES) != 0);
   t->unfinished--;
   if (!t->work->done) return;
-  pthread_mutex_lock(&t->mu);
+  resources_lock(&t->mu);
   t->work->done(t->work->ctx, r->row, sum, why);
-  pthread_mutex_unlock(&t->mu);
+  resources_unlock(&t->mu);
 }
 
 // The next bytes of a row; false as read_piece.

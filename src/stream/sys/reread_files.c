@@ -4,6 +4,7 @@
 
 #include "base/arena.h"
 #include "stream/sys/threads.h"
+#include "resources/resources.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -28,26 +29,26 @@ struct hand {
 };
 
 static bool goes_on(struct team *t) {
-  pthread_mutex_lock(&t->mu);
+  resources_lock(&t->mu);
   const bool bad = t->err.kind != ERR_NONE;
-  pthread_mutex_unlock(&t->mu);
+  resources_unlock(&t->mu);
   return !bad && !threads_must_stop(t->work->stop);
 }
 
 static void tell_progress(struct team *t, uint64_t bytes) {
-  pthread_mutex_lock(&t->mu);
+  resources_lock(&t->mu);
   t->done += bytes;
   if (t->work->tick) t->work->tick(t->work->ctx, t->done, t->total);
-  pthread_mutex_unlock(&t->mu);
+  resources_unlock(&t->mu);
 }
 
 static void cannot_read(struct team *t, const char *name, int errnum) {
-  pthread_mutex_lock(&t->mu);
+  resources_lock(&t->mu);
   if (errnum)
     err_fill_errno(&t->err, errnum, ERR_INPUT, "cannot read '%s'", quote_str(name).s);
   else
     err_fill(&t->err, ERR_INPUT, "'%s' became shorter while it was read", quote_str(name).s);
-  pthread_mutex_unlock(&t->mu);
+  resources_unlock(&t->mu);
 }
 
 // With `part` into both digests.

@@ -14,6 +14,7 @@
 #include "verify/arrays/inside/array_formats.h"
 
 #include "base/table.h"
+#include "resources/resources.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -332,7 +333,7 @@ static int inflate_member(struct archive *z, const struct feed *f, const struct 
                           struct feed_file *file, struct feed *out, struct err *err) {
   if (!z->inflation) z->inflation = arena_alloc(&z->temp, sizeof *z->inflation);
   struct inflation *x = z->inflation;
-  x->z = (z_stream){0};
+  x->z = (z_stream){.zalloc = resources_alloc_for, .zfree = resources_free_for};
   x->f = f;
   x->read = 0;
   if (sink_open(&x->sink, z->s, f, m->bytes, err) != 0) return -1;

@@ -7,7 +7,6 @@
 #include "stream/sys/scratch.h"
 #include "verify/runtime/runtime_find.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static int make_scratch(struct verify *v, struct err *err) {
@@ -46,7 +45,7 @@ int verify_begin(struct verify *v, const struct verify_options *o, struct err *e
 void verify_end(struct verify *v) {
   if (v->import_close) v->import_close(v);
   if (v->runtime) runtime_close(v->runtime);
-  if (v->log) fclose(v->log);
+  if (v->log) stream_close(v->log);
   if (v->log_path) (void)file_remove(HERE, v->log_path);
   scratch_end(&(struct scratch){v->scratch, v->scratch_at});
   TABLES_FREE(&v->found, rows, layers);

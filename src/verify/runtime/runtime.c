@@ -14,11 +14,11 @@
 #include "stream/sys/scratch.h"
 #include "verify/runtime/runtime_find.h"
 #include "verify/runtime/runtime_process.h"
+#include "resources/resources.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 enum { LARGE = 1 << 20, MOST_INLINE = 32 << 20, FILE_ALIGN = 4096 };
 static const double DEFAULT_SECONDS = 600;
@@ -167,7 +167,7 @@ static int open_rest(struct runtime *r, struct err *err) {
 }
 
 int runtime_open(struct runtime **out, const struct runtime_options *o, struct err *err) {
-  struct runtime *r = calloc(1, sizeof *r);
+  struct runtime *r = resources_zalloc(1, sizeof *r);
   if (!r) return err_set(err, ERR_NO_MEMORY, "not enough memory for the client of weir-ort");
   r->o = *o;
   if (!(r->o.seconds > 0)) r->o.seconds = DEFAULT_SECONDS;
@@ -192,7 +192,7 @@ void runtime_close(struct runtime *r) {
   arena_free(&r->arena);
   arena_free(&r->lists);
   arena_free(&r->scratch);
-  free(r);
+  resources_free(r);
 }
 
 uint64_t runtime_peak_memory(struct runtime *r) {

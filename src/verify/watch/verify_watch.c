@@ -137,7 +137,7 @@ static void begin_edits(void *ctx, struct execution *exec) {
   verify_import_look(v, &exec->model);
   if (!(v->options.scope & VERIFY_SITES) && !steps_are_wanted(v) && !v->lacking) return;
   v->log_path = arena_printf(&v->arena, "%s/edits.jsonl", v->scratch);
-  if (v->log) fclose(v->log);
+  if (v->log) stream_close(v->log);
   v->log = file_stream(file_open_to_write(HERE, v->log_path, FILE_MAKE | FILE_EMPTY, 0666), "w");
 }
 
@@ -146,7 +146,7 @@ static void add_line(void *ctx, struct span line) {
   struct verify *v = &x->v;
   checkpoints_line(x->points, line);
   if (!x->runs || !v->log || fwrite(line.at, 1, line.n, v->log) == line.n) return;
-  fclose(v->log);
+  stream_close(v->log);
   v->log = NULL;
 }
 

@@ -159,7 +159,7 @@ int manpage_write_all(const char *folder, struct err *err) {
     else
       put_main_page(to);
     bool failed = ferror(to) != 0;
-    if (fclose(to) != 0) failed = true;
+    if (stream_close(to) != 0) failed = true;
     if (failed) return err_errno(err, errno, ERR_IO, "'%s' cannot be written", quote_str(path).s);
   }
   return 0;

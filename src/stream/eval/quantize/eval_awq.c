@@ -20,10 +20,10 @@
 
 #include "platform/maps.h"
 #include "tensor_stats/second_moments.h"
+#include "resources/resources.h"
 
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 
 enum { WAYS = RECIPE_AWQ_WAYS, WORK_BYTES = 4 << 20 };
 
@@ -260,15 +260,15 @@ static int find(void *ctx, struct err *err) {
   const uint64_t side = second_moments_side(f->k, 0);
   const uint64_t column = f->k * (8 * WAYS + 4) + 8 * WAYS * side + f->a.block * 4 + 8;
   f->wide = (size_t)min_u64(max_u64(WORK_BYTES / column, 1), 64);
-  f->ways = malloc((size_t)(WAYS * f->k) * sizeof *f->ways);
-  f->tile = malloc((size_t)(side * side) * sizeof *f->tile);
-  f->errors = malloc((size_t)(f->wide * f->k * WAYS) * sizeof *f->errors);
-  f->products = malloc((size_t)(WAYS * f->wide * side) * sizeof *f->products);
-  f->panel = malloc((size_t)(f->wide * f->k) * sizeof *f->panel);
-  f->group = malloc((size_t)(f->wide * f->a.block) * sizeof *f->group);
-  f->scales = malloc(f->wide * sizeof *f->scales);
-  f->zeros = malloc(f->wide);
-  f->some = malloc((size_t)row_bytes(f));
+  f->ways = resources_alloc((size_t)(WAYS * f->k) * sizeof *f->ways);
+  f->tile = resources_alloc((size_t)(side * side) * sizeof *f->tile);
+  f->errors = resources_alloc((size_t)(f->wide * f->k * WAYS) * sizeof *f->errors);
+  f->products = resources_alloc((size_t)(WAYS * f->wide * side) * sizeof *f->products);
+  f->panel = resources_alloc((size_t)(f->wide * f->k) * sizeof *f->panel);
+  f->group = resources_alloc((size_t)(f->wide * f->a.block) * sizeof *f->group);
+  f->scales = resources_alloc(f->wide * sizeof *f->scales);
+  f->zeros = resources_alloc(f->wide);
+  f->some = resources_alloc((size_t)row_bytes(f));
   f->scratch = lines_new(KERNELS_PRODUCTS_SCRATCH);
   int failed = -1;
   if (f->ways && f->tile && f->errors && f->products && f->panel && f->group && f->scales &&
@@ -278,15 +278,15 @@ static int find(void *ctx, struct err *err) {
     err_errno(err, ENOMEM, ERR_NO_MEMORY, "no memory: a panel of errors needs %s bytes",
               decimal(f->wide * column).s),
         err_because(err, REASON_NO_MEMORY);
-  free(f->ways);
-  free(f->tile);
-  free(f->errors);
-  free(f->products);
-  free(f->panel);
-  free(f->group);
-  free(f->scales);
-  free(f->zeros);
-  free(f->some);
+  resources_free(f->ways);
+  resources_free(f->tile);
+  resources_free(f->errors);
+  resources_free(f->products);
+  resources_free(f->panel);
+  resources_free(f->group);
+  resources_free(f->scales);
+  resources_free(f->zeros);
+  resources_free(f->some);
   lines_free(f->scratch);
   return failed;
 }
@@ -325,7 +325,7 @@ int eval_awq_elements(struct eval_task *t, uint32_t id, uint64_t first, uint64_t
   const size_t bytes = (size_t)t->r->rows[id].count * sizeof(float);
   struct eval_stripe_box *b = eval_box_for(t->ev, id);
   const bool held = b && t->ev->box_bytes >= bytes;
-  float *all = held ? (float *)(void *)b->data : malloc(bytes);
+  float *all = held ? (float *)(void *)b->data : resources_alloc(bytes);
   int failed = 0;
   if (!all) {
     err_errno(err, ENOMEM, ERR_NO_MEMORY, "no memory: scales of rows need %zu bytes", bytes);
@@ -338,6 +338,6 @@ int eval_awq_elements(struct eval_task *t, uint32_t id, uint64_t first, uint64_t
     if (held && !failed) b->count = 1;
   }
   if (!failed) memcpy(out, all + first, (size_t)count * sizeof *all);
-  if (!held) free(all);
+  if (!held) resources_free(all);
   return failed;
 }

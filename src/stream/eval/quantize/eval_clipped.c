@@ -17,9 +17,9 @@
 
 #include "platform/maps.h"
 #include "tensor_stats/second_moments.h"
+#include "resources/resources.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 enum { WAYS = 10, PARTS = 20 };
 
@@ -303,12 +303,12 @@ int eval_clipped_fill(struct eval_whole *of, double *doubles, struct err *err) {
   w.best = w.zero + of->n;
   w.sums = w.best + of->n * of->block;
   w.all = w.sums + of->n * of->side;
-  w.tile = malloc(of->side * of->side * sizeof *w.tile);
-  w.rows = malloc((size_t)of->z->k * sizeof *w.rows);
+  w.tile = resources_alloc(of->side * of->side * sizeof *w.tile);
+  w.rows = resources_alloc((size_t)of->z->k * sizeof *w.rows);
   w.scratch = lines_new(KERNELS_PRODUCTS_SCRATCH);
   const int failed = quantize(&w, err);
-  free(w.tile);
-  free(w.rows);
+  resources_free(w.tile);
+  resources_free(w.rows);
   lines_free(w.scratch);
   return failed;
 }

@@ -19,10 +19,10 @@
 
 #include "platform/maps.h"
 #include "tensor_stats/second_moments.h"
+#include "resources/resources.h"
 
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 
 enum {
   TILE_ELEMENTS = SECOND_MOMENTS_SIDE * SECOND_MOMENTS_SIDE,
@@ -52,7 +52,7 @@ int eval_factor_open(struct eval_factor *f, const struct eval_quantize *z, struc
   f->key =
       (struct eval_cache_key){.kind = EVAL_CACHE_FACTOR, .of = z->by.gram, .units = unit_of(n, 0)};
   f->key.bytes[EVAL_CACHE_FIRST] = (uint32_t)(tile_elements(f) * sizeof *f->tile);
-  f->tile = calloc((size_t)tile_elements(f), sizeof *f->tile);
+  f->tile = resources_zalloc((size_t)tile_elements(f), sizeof *f->tile);
   f->scratch = lines_new(KERNELS_PRODUCTS_SCRATCH);
   if (f->tile && f->scratch) return 0;
   eval_factor_close(f);
@@ -60,9 +60,9 @@ int eval_factor_open(struct eval_factor *f, const struct eval_quantize *z, struc
 }
 
 void eval_factor_close(struct eval_factor *f) {
-  free(f->tile);
+  resources_free(f->tile);
   lines_free(f->scratch);
-  free(f->all);
+  resources_free(f->all);
   *f = (struct eval_factor){0};
 }
 
@@ -219,13 +219,13 @@ static int find_tiles(struct finding *x, struct err *err) {
 static int find_factor(void *ctx, struct err *err) {
   struct finding *x = ctx;
   const size_t n = (size_t)tile_elements(x->f);
-  x->tile = calloc(3 * n, sizeof *x->tile);
-  x->diagonal = malloc((size_t)x->f->k * sizeof *x->diagonal);
+  x->tile = resources_zalloc(3 * n, sizeof *x->tile);
+  x->diagonal = resources_alloc((size_t)x->f->k * sizeof *x->diagonal);
   x->with = x->tile + n;
   x->own = x->with + n;
   const int failed = x->tile && x->diagonal ? find_tiles(x, err) : no_memory(err);
-  free(x->tile);
-  free(x->diagonal);
+  resources_free(x->tile);
+  resources_free(x->diagonal);
   return failed;
 }
 
@@ -244,7 +244,7 @@ static int find_alone(struct finding *x, struct err *err) {
              decimal(x->f->k).s, decimal(bytes).s);
     return err_because(err, REASON_FACTOR);
   }
-  x->f->all = malloc((size_t)bytes);
+  x->f->all = resources_alloc((size_t)bytes);
   if (x->f->all) return find_factor(x, err);
   err_errno(err, ENOMEM, ERR_NO_MEMORY, "no memory: the factor of second moments needs %s bytes",
             decimal(bytes).s);

@@ -15,6 +15,7 @@
 
 #include "base/table.h"
 #include "stream/eval/shared/eval_turns.h"
+#include "resources/resources.h"
 
 #include <assert.h>
 #include <pthread.h>
@@ -56,10 +57,10 @@ struct eval_cache {
 };
 
 struct eval_cache *eval_cache_open(size_t bytes, struct eval_cache_file file) {
-  struct eval_cache *c = calloc(1, sizeof *c);
+  struct eval_cache *c = resources_zalloc(1, sizeof *c);
   struct eval_turns *turns = c ? eval_turns_open() : NULL;
   if (!turns) {
-    free(c);
+    resources_free(c);
     return NULL;
   }
   c->turns = turns;
@@ -73,11 +74,11 @@ void eval_cache_close(struct eval_cache *c) {
   if (!c) return;
   eval_turns_close(c->turns);
   for (size_t i = 0; i < c->n_entries; i++)
-    free(c->entries[i].memory);
+    resources_free(c->entries[i].memory);
   TABLES_FREE(c, entries, slots, live);
   file_close(&c->file);
   pthread_mutex_destroy(&c->mu);
-  free(c);
+  resources_free(c);
 }
 
 uint64_t eval_cache_wanted(const struct recipes *r, const uint32_t *ids, uint32_t n) {
@@ -226,7 +227,7 @@ static bool move_to_file(struct eval_cache *c, struct entry *e) {
       c->file_failed = true;
       return false;
     }
-  uint8_t *less = realloc(e->memory, bitmap);
+  uint8_t *less = resources_realloc(e->memory, bitmap);
   take_from_sums(c, e);
   if (less) e->memory = less;
   c->held -= e->bytes - bitmap;
@@ -240,7 +241,7 @@ static bool move_to_file(struct eval_cache *c, struct entry *e) {
 
 static void drop(struct eval_cache *c, struct entry *e) {
   take_from_sums(c, e);
-  free(e->memory);
+  resources_free(e->memory);
   e->memory = NULL;
   const uint32_t last = c->live[--c->n_live];
   c->live[e->at_live] = last;
@@ -291,7 +292,7 @@ static struct entry *make_entry(struct eval_cache *c, const struct eval_cache_ke
       e.bytes += (size_t)(e.in_memory[i] * key->bytes[i]);
     }
     make_room(c, e.bytes);
-    e.memory = calloc(1, e.bytes);
+    e.memory = resources_zalloc(1, e.bytes);
     if (e.memory) c->held += e.bytes;
     if (e.memory && e.bytes - bitmap < all_bytes(key)) take_file(c, &e);
   }
@@ -325,7 +326,7 @@ static bool is_kept(const struct eval_cache *c, const struct entry *e, uint64_t 
 
 // Every question takes the lock, and is counted.
 static void lock(struct eval_cache *c) {
-  pthread_mutex_lock(&c->mu);
+  resources_lock(&c->mu);
   c->questions++;
 }
 
@@ -336,7 +337,7 @@ static void set_known(struct eval_cache *c, const struct eval_cache_key *key, ui
   if (failed) c->file_failed = true;
   for (uint64_t end = unit + n; e->memory && unit < end; unit++)
     e->memory[unit / 8] |= (uint8_t)(1 << unit % 8);
-  pthread_mutex_unlock(&c->mu);
+  resources_unlock(&c->mu);
 }
 
 // How many of n units of a part, from `unit` on, have their place in memory.
@@ -363,7 +364,7 @@ void eval_cache_put_units(struct eval_cache *c, const struct eval_cache_key *key
   for (uint64_t k = 0; e->memory && e->in_file && !c->file_failed && !to_file && k < n; k++)
     to_file = !is_known(e, unit + k);
   const struct entry was = *e;
-  pthread_mutex_unlock(&c->mu);
+  resources_unlock(&c->mu);
   if (!was.memory) return;
   bool failed = false;
   for (uint32_t i = 0; to_file && i < EVAL_CACHE_PARTS; i++) {
@@ -386,7 +387,7 @@ void eval_cache_put(struct eval_cache *c, const struct eval_cache_key *key, uint
 static bool was_there(struct eval_cache *c, const struct eval_cache_key *key) {
   lock(c);
   const bool is = find(c, key)->memory != NULL;
-  pthread_mutex_unlock(&c->mu);
+  resources_unlock(&c->mu);
   return is;
 }
 
@@ -406,7 +407,7 @@ static bool copy_out(struct eval_cache *c, const struct eval_cache_key *key, uin
     e->used = ++c->stamp;
     if (counts) give(c, e, n);
   }
-  pthread_mutex_unlock(&c->mu);
+  resources_unlock(&c->mu);
   return there && (in_memory || (read_all(c->file, from, out, n) && was_there(c, key)));
 }
 
@@ -439,7 +440,7 @@ static uint64_t copy_out_units(struct eval_cache *c, const struct eval_cache_key
     e->used = ++c->stamp;
     if (counts) give(c, e, there * each);
   }
-  pthread_mutex_unlock(&c->mu);
+  resources_unlock(&c->mu);
   if (there == 0 || here > 0) return there;
   return read_all(c->file, from, out, (size_t)(there * each)) && was_there(c, key) ? there : 0;
 }
@@ -461,7 +462,7 @@ uint64_t eval_cache_next(struct eval_cache *c, const struct eval_cache_key *key,
   const struct entry *e = find(c, key);
   while (unit < end && !(e && is_kept(c, e, unit) && is_known(e, unit)))
     unit++;
-  pthread_mutex_unlock(&c->mu);
+  resources_unlock(&c->mu);
   return unit;
 }
 
@@ -474,7 +475,7 @@ bool eval_cache_fits(struct eval_cache *c, const struct eval_cache_key *key) {
   const bool fits = e      ? is_kept(c, e, key->units - 1)
                     : file ? bitmap_bytes(key) <= c->budget / 4
                            : bitmap_bytes(key) + all_bytes(key) <= c->budget / 2;
-  pthread_mutex_unlock(&c->mu);
+  resources_unlock(&c->mu);
   return fits;
 }
 
@@ -491,7 +492,7 @@ bool eval_cache_settled(struct eval_cache *c, const struct eval_cache_key *key, 
   lock(c);
   const struct entry *e = find(c, key);
   const bool settled = e && (!is_kept(c, e, unit) || is_known(e, unit));
-  pthread_mutex_unlock(&c->mu);
+  resources_unlock(&c->mu);
   return settled;
 }
 

@@ -12,9 +12,9 @@
 
 #include "base/table.h"
 #include "platform/pthreads.h"
+#include "resources/resources.h"
 
 #include <assert.h>
-#include <stdlib.h>
 
 enum { ASK_MS = 50 };
 
@@ -30,19 +30,19 @@ struct eval_turns {
 };
 
 struct eval_turns *eval_turns_open(void) {
-  struct eval_turns *t = calloc(1, sizeof *t);
+  struct eval_turns *t = resources_zalloc(1, sizeof *t);
   if (!t) return NULL;
   pthread_mutex_init(&t->mu, NULL);
   pthreads_condition(&t->ended);
   return t;
 }
 
+// Turns are left where memory ended for who had them.
 void eval_turns_close(struct eval_turns *t) {
-  assert(t->n_turns == 0);
   TABLE_FREE(t, turns);
   pthread_cond_destroy(&t->ended);
   pthread_mutex_destroy(&t->mu);
-  free(t);
+  resources_free(t);
 }
 
 static struct turn *find(struct eval_turns *t, const struct eval_cache_key *key, uint64_t unit) {
@@ -57,7 +57,7 @@ enum eval_turns_next eval_turns_wait(struct eval_cache *c, const struct eval_cac
   struct eval_turns *t = eval_cache_turns(c);
   enum eval_turns_next next = EVAL_TURNS_LOOK;
   assert(unit < key->units);
-  pthread_mutex_lock(&t->mu);
+  resources_lock(&t->mu);
   while (!eval_cache_settled(c, key, unit)) {
     if (!find(t, key, unit)) {
       *TABLE_PUSH(t, turns) = (struct turn){.key = *key, .unit = unit};
@@ -65,20 +65,20 @@ enum eval_turns_next eval_turns_wait(struct eval_cache *c, const struct eval_cac
       break;
     }
     pthreads_wait_ms(&t->ended, &t->mu, ASK_MS);
-    pthread_mutex_unlock(&t->mu);
+    resources_unlock(&t->mu);
     if (go_on.ask && !go_on.ask(go_on.ctx)) return EVAL_TURNS_STOPPED;
-    pthread_mutex_lock(&t->mu);
+    resources_lock(&t->mu);
   }
-  pthread_mutex_unlock(&t->mu);
+  resources_unlock(&t->mu);
   return next;
 }
 
 void eval_turns_done(struct eval_cache *c, const struct eval_cache_key *key, uint64_t unit) {
   struct eval_turns *t = eval_cache_turns(c);
-  pthread_mutex_lock(&t->mu);
+  resources_lock(&t->mu);
   struct turn *mine = find(t, key, unit);
   assert(mine);
   *mine = t->turns[--t->n_turns];
   pthread_cond_broadcast(&t->ended);
-  pthread_mutex_unlock(&t->mu);
+  resources_unlock(&t->mu);
 }
