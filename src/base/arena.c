@@ -17,7 +17,6 @@
 
 #include <assert.h>
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -29,23 +28,6 @@ struct arena_chunk {
 
 enum { CHUNK_MIN = 64 << 10, CHUNK_MAX = 1 << 20, TABLE_MIN_BYTES = 512 };
 enum { SCATTER_MIN_BYTES = 4 << 20 }; // up to that, the processor's own tables reach
-
-static _Atomic uint64_t held, peak;
-
-uint64_t arena_held_bytes(void) {
-  return held;
-}
-
-uint64_t arena_peak_bytes(void) {
-  return peak;
-}
-
-static void hold(uint64_t bytes) {
-  const uint64_t now = atomic_fetch_add(&held, bytes) + bytes;
-  uint64_t most = peak;
-  while (now > most && !atomic_compare_exchange_weak(&peak, &most, now))
-    ;
-}
 
 void *arena_must(void *at, size_t bytes) {
   if (!at) resources_exhausted(bytes);
@@ -70,7 +52,7 @@ int arena_try(int (*work)(void *ctx, struct err *err), void *ctx, struct err *er
   *err = (struct err){0}; // the work had not ended: it has no other error
   err_fill(err, ERR_NO_MEMORY,
            "the system refused %s more memory (%s are in use for the model's index)",
-           quote_bytes(resources_refused()).s, quote_bytes(arena_held_bytes()).s);
+           quote_bytes(resources_refused()).s, quote_bytes(resources_held()).s);
   return err_because(err, REASON_REFUSED);
 }
 
@@ -81,7 +63,7 @@ static void add_chunk(struct arena *a, size_t n) {
   struct arena_chunk *c = arena_must(resources_alloc(sizeof *c + size), size);
   c->before = a->last;
   c->size = size;
-  hold(size);
+  resources_count((int64_t)size);
   a->last = c;
   a->used = 0;
 }
@@ -135,7 +117,7 @@ const char *arena_folder(struct arena *a, const char *path) {
 static void free_chunks(struct arena_chunk *c) {
   while (c) {
     struct arena_chunk *before = c->before;
-    held -= c->size;
+    resources_count(-(int64_t)c->size);
     resources_free(c);
     c = before;
   }
@@ -161,7 +143,7 @@ void *table_grow(void *at, size_t *cap, size_t need, size_t row_bytes) {
   size_t bytes;
   if (__builtin_mul_overflow(rows, row_bytes, &bytes)) arena_must(NULL, SIZE_MAX);
   void *grown = arena_must(resources_realloc(at, bytes), bytes);
-  hold((rows - *cap) * row_bytes);
+  resources_count((int64_t)((rows - *cap) * row_bytes));
   *cap = rows;
   return grown;
 }
@@ -174,14 +156,14 @@ void *table_trim(void *at, size_t *cap, size_t n, size_t row_bytes) {
   if (n == 0 || n == *cap) return at;
   void *trimmed = resources_realloc(at, n * row_bytes);
   if (!trimmed) return at;
-  held -= (*cap - n) * row_bytes;
+  resources_count(-(int64_t)((*cap - n) * row_bytes));
   *cap = n;
   return trimmed;
 }
 
 void table_free(void *at, size_t cap, size_t row_bytes) {
   resources_free(at);
-  held -= cap * row_bytes;
+  resources_count(-(int64_t)(cap * row_bytes));
 }
 
 // ---- sorting ----

@@ -27,12 +27,6 @@ const char *arena_folder(struct arena *a, const char *path);
 void arena_reset(struct arena *a);
 void arena_free(struct arena *a);
 
-// Bytes now held by all arenas and tables of the process: what reports call index_bytes when asked
-// after planning.
-uint64_t arena_held_bytes(void);
-// The most that were held at once so far.
-uint64_t arena_peak_bytes(void);
-
 // Calls work(ctx, err), and returns what it returns; where memory ends in it, -1 and ERR_NO_MEMORY.
 int arena_try(int (*work)(void *ctx, struct err *err), void *ctx, struct err *err);
 // For memory from elsewhere that nothing goes on without: returns `at`; NULL ends the work (resources_exhausted).

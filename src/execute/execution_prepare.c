@@ -14,6 +14,7 @@
 #include "pipeline/pipeline.h"
 #include "platform/machine.h"
 #include "stream/staging/unfinished.h"
+#include "resources/resources.h"
 
 int execution_load(struct execution *exec, struct err *err) {
   const struct load_options load = {.warnings = &exec->flaws};
@@ -290,8 +291,8 @@ int execution_prepare_plan(struct execution *exec, struct err *err) {
           quote_str(name).s);
   }
   if (write_plan(exec, err)) return -1;
-  exec->sizes.index_bytes = arena_held_bytes();
-  exec->sizes.planning_bytes = arena_peak_bytes();
+  exec->sizes.index_bytes = resources_held();
+  exec->sizes.planning_bytes = resources_peak();
   for (const struct execution_stage *s = exec->stages; s; s = s->next)
     exec->sizes.planning_bytes += s->artifact.text.n; // answers, which lie elsewhere
   // Before the seal: a run that is killed in it is completed without making the edits again.

@@ -7,6 +7,7 @@
 
 #include <assert.h>
 #include <setjmp.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,7 +54,7 @@ static void delist(struct resource **list, struct resource *x) {
 }
 
 void resources_open(struct resources *r) {
-  *r = (struct resources){.memory = NULL};
+  memset(r, 0, sizeof *r);
   pthread_mutex_init(&r->lock, NULL);
 }
 
@@ -134,6 +135,25 @@ void resources_free(void *at) {
   if (!at) return;
   unlist(row_of(at));
   free(row_of(at));
+}
+
+static struct { _Atomic uint64_t held, peak; } nobodys;
+
+void resources_count(int64_t bytes) {
+  _Atomic uint64_t *held = here.used ? &here.used->held : &nobodys.held;
+  _Atomic uint64_t *peak = here.used ? &here.used->peak : &nobodys.peak;
+  const uint64_t now = atomic_fetch_add(held, (uint64_t)bytes) + (uint64_t)bytes;
+  uint64_t most = *peak;
+  while (bytes > 0 && now > most && !atomic_compare_exchange_weak(peak, &most, now))
+    ;
+}
+
+uint64_t resources_held(void) {
+  return here.used ? here.used->held : nobodys.held;
+}
+
+uint64_t resources_peak(void) {
+  return here.used ? here.used->peak : nobodys.peak;
 }
 
 void *resources_alloc_for(void *context, unsigned n, unsigned bytes) {

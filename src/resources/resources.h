@@ -24,6 +24,7 @@ struct resource;
 struct resources {
   pthread_mutex_t lock;
   struct resource *memory, *others; // newest first
+  _Atomic uint64_t held, peak;      // bytes, as resources_count counts them
 };
 
 void resources_open(struct resources *r);
@@ -41,6 +42,11 @@ void *resources_alloc(size_t bytes);
 void *resources_zalloc(size_t n, size_t bytes);
 void *resources_realloc(void *at, size_t bytes);
 void resources_free(void *at);
+// Bytes of tables and arenas of the resources in use, or of nobody's: what they have now (what reports call index_bytes when asked after
+// planning), and the most so far. Arenas count them.
+void resources_count(int64_t bytes);
+uint64_t resources_held(void);
+uint64_t resources_peak(void);
 // The same as libraries ask that have a context of their own (zlib).
 void *resources_alloc_for(void *context, unsigned n, unsigned bytes);
 void resources_free_for(void *context, void *at);

@@ -4,6 +4,7 @@
 
 #include "chance.h"
 #include "platform/descriptor.h"
+#include "resources/resources.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -204,9 +205,9 @@ static void test_memory(void **state) {
       r[k] = (float)(k % 1000);
       x[k] = r[k] + (float)(k % 7) * 0.125f;
     }
-    const uint64_t held = arena_held_bytes();
+    const uint64_t held = resources_held();
     f[i] = figures(&a, &b);
-    more[i] = arena_peak_bytes() > held ? arena_peak_bytes() - held : 0;
+    more[i] = resources_peak() > held ? resources_peak() - held : 0;
     assert_true(f[i].p99_abs == 0.75 && f[i].max_abs == 0.75);
     arena_free(&own);
   }

@@ -2,6 +2,7 @@
 #include "base/digest.h"
 #include "pb_build.h"
 #include "stream/load/inside/wire.h"
+#include "resources/resources.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -633,11 +634,11 @@ static void test_strings_stay_in_the_file(void **state) {
   assert_memory_equal(h->m.meta_sha256, want, DIGEST_BYTES);
   const struct model_attr *a = model_attr_named(&h->m, 0, "modes");
   assert_true(a->count == 1000 && a->first == NO_ID);
-  const uint64_t before = arena_peak_bytes();
+  const uint64_t before = resources_peak();
   p = strings_model(300000, NULL);
   load(h, &p);
   pb_free(&p);
-  assert_true(arena_peak_bytes() - before < 100000);
+  assert_true(resources_peak() - before < 100000);
 }
 
 static void test_meta_digest(void **state) {

@@ -8,6 +8,7 @@
 #include "fs_fault.h"
 #include "sanitized.h"
 #include "toy_fixture.h"
+#include "resources/resources.h"
 
 #include <setjmp.h>
 #include <signal.h>
@@ -396,12 +397,12 @@ static void put_many_nodes(size_t n) {
 
 // The most bytes of arenas and tables while the model of n nodes is asked about.
 static uint64_t bytes_of_asking(size_t n, struct seal_refers *refers) {
-  const uint64_t before = arena_held_bytes();
+  const uint64_t before = resources_held();
   put_many_nodes(n);
   seal_refers_ask(refers, toy.dest, "x.onnx");
   assert_false(refers->unread);
-  assert_true(arena_held_bytes() - before <= 1 << 17); // names are held, the index is not
-  return arena_peak_bytes() - before;
+  assert_true(resources_held() - before <= 1 << 17); // names are held, the index is not
+  return resources_peak() - before;
 }
 
 static void test_an_old_model_of_any_size_is_read(void **state) {
