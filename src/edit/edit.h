@@ -179,12 +179,11 @@ void edit_remove_graph_input(struct edits *e, uint32_t value);
 void edit_set_graph_output(struct edits *e, uint32_t graph, uint32_t position, uint32_t value);
 // An empty graph whose parent is `parent`; it hangs nowhere until a GRAPH attribute names it.
 uint32_t edit_add_subgraph(struct edits *e, uint32_t parent, struct span name);
-// An empty function that imports what the model imports. Its inputs and outputs are made as a graph's are.
-uint32_t edit_add_function(struct edits *e, struct span domain, struct span name); // function id
-// The same with attributes: of type UNDEFINED those that a call must give, the others with what their
-// absence means (no tensors, no graphs).
-uint32_t edit_add_function_with(struct edits *e, struct span domain, struct span name,
-                                const struct edit_attr *attrs, uint32_t n_attrs);
+// An empty function that imports what the model imports; returns its id. Its inputs and outputs are made as a graph's
+// are. Attributes: of type UNDEFINED those that a call must give, the others with what their absence means (no tensors,
+// no graphs).
+uint32_t edit_add_function(struct edits *e, struct span domain, struct span name,
+                           const struct edit_attr *attrs, uint32_t n_attrs);
 void edit_remove_function(struct edits *e, uint32_t function);
 // Adds or changes the model's import; function bodies have their own. Version 0 of another domain
 // than ai.onnx: the import, which is there, goes.

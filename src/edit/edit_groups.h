@@ -1,13 +1,8 @@
-// What each group of edits did, kept in memory for who wants to cut the model there: verification
-// runs the part before and the part after on the same inputs.
+// What each group of edits did, kept in memory for who wants to cut the model there (verify/cut/sites.h).
 //
 //        ┌────── removed ──────┐                ┌─────── made ────────┐
 //   a ──▶│ Conv ──▶ BatchNorm  │──▶ y      a ──▶│ Conv                │──▶ y
 //   w ──▶└─────────────────────┘           w2 ─▶└─────────────────────┘
-//
-//   inputs  a, w, w2: read by the part and made outside of it
-//   outputs y = y: made by either part and read outside. Where uses were forwarded, the value before
-//           and the one that took its place: (y, a) for an Identity that went
 //
 // Dead nodes keep their slots, so the part before can be read from the edited model. Nothing is
 // kept unless edit_groups_keep was called, and then some bytes an edit.
@@ -48,17 +43,6 @@ void edit_groups_keep(struct edits *e);
 
 // Those after group number `group`, which is one of these or the one before the first. Valid as long as *g, and nobody's to free.
 struct edit_groups edit_groups_after(const struct edit_groups *g, uint32_t group);
-
-// The boundary of a group: lists in `a`. A node made and removed within the group is no part of it.
-// `changed` nodes are not cut: where there are any, the part before cannot be read from rows.
-struct edit_boundary {
-  const uint32_t *inputs; // values, each once, in order of first reading: removed nodes', then made
-  uint32_t n_inputs;
-  const struct edit_forwarded *outputs; // value before, value after
-  uint32_t n_outputs;
-};
-void edit_groups_boundary(const struct edits *e, const struct edit_group_row *group,
-                          struct arena *a, struct edit_boundary *out);
 
 // For the room: what edits tell. Do nothing if groups are not kept.
 void edit_groups_begin(struct edits *e, const char *pass, uint32_t site, const char *reason);

@@ -38,8 +38,8 @@ void edit_apply_add_subgraph(struct edits *e, struct edit_asked *x) {
 
 // ---- functions ---------------------------------------------------------------------------------
 
-uint32_t edit_add_function_with(struct edits *e, struct span domain, struct span name,
-                                const struct edit_attr *attrs, uint32_t n_attrs) {
+uint32_t edit_add_function(struct edits *e, struct span domain, struct span name,
+                           const struct edit_attr *attrs, uint32_t n_attrs) {
   struct edit_asked x = {.kind = EDIT_FUNCTION_ADD,
                          .function = e->m->n_functions,
                          .graph = e->m->n_graphs,
@@ -48,10 +48,6 @@ uint32_t edit_add_function_with(struct edits *e, struct span domain, struct span
                          .spec = {.attrs = attrs, .n_attrs = n_attrs}};
   edit_ask(e, &x);
   return x.function;
-}
-
-uint32_t edit_add_function(struct edits *e, struct span domain, struct span name) {
-  return edit_add_function_with(e, domain, name, NULL, 0);
 }
 
 void edit_apply_add_function(struct edits *e, struct edit_asked *x) {

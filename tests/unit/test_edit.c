@@ -506,7 +506,7 @@ static void test_subgraph(void **state) {
 static void test_functions(void **state) {
   struct edit_sample *s = *state;
   struct model *m = &s->m;
-  const uint32_t f = edit_add_function(&s->e, span_str("local"), span_str("twice"));
+  const uint32_t f = edit_add_function(&s->e, span_str("local"), span_str("twice"), NULL, 0);
   const uint32_t g = m->functions[f].graph;
   const uint32_t a = edit_add_graph_input(&s->e, g, span_str("a"), DTYPE_UNDEFINED, NULL, NO_ID);
   simple_node(s, g, "Neg", a, "r", NO_ID);

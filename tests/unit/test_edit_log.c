@@ -135,7 +135,7 @@ static void edit_graphs(struct edit_sample *s) {
   edit_add_node(&s->e, &spec);
   edit_remove_node(&s->e, SAMPLE_IF);
   edit_add_subgraph(&s->e, g, span_of("", 0));
-  const uint32_t f = edit_add_function(&s->e, span_str("local"), span_str("f"));
+  const uint32_t f = edit_add_function(&s->e, span_str("local"), span_str("f"), NULL, 0);
   edit_add_graph_input(&s->e, s->m.functions[f].graph, span_str("a"), DTYPE_UNDEFINED, NULL, NO_ID);
   edit_set_function_opset(&s->e, 0, span_str("com.microsoft"), 1);
   edit_remove_function(&s->e, 0);
@@ -162,7 +162,7 @@ static void edit_function(struct edit_sample *s) {
       {.name = "axes", .type = ATTR_INTS},
       {.name = "words", .type = ATTR_STRINGS, .strings = words, .n = 2},
   };
-  const uint32_t f = edit_add_function_with(&s->e, span_str("local"), span_str("leaky"), attrs, 4);
+  const uint32_t f = edit_add_function(&s->e, span_str("local"), span_str("leaky"), attrs, 4);
   const struct edit_attr refers = {.name = "alpha", .type = ATTR_FLOAT, .ref = "alpha"};
   const struct edit_output out = {NO_ID, span_str("r")};
   edit_add_node(&s->e, &(struct edit_node){.graph = s->m.functions[f].graph,

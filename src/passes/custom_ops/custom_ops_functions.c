@@ -302,7 +302,7 @@ static void make(struct edits *e, const char *text) {
   take(&r, "since ");
   until(&r, "<(");
   const uint32_t n_attrs = attributes(&r, attrs);
-  const uint32_t f = edit_add_function_with(e, span_str(CUSTOM_OPS_DOMAIN), name, attrs, n_attrs);
+  const uint32_t f = edit_add_function(e, span_str(CUSTOM_OPS_DOMAIN), name, attrs, n_attrs);
   r.root = e->m->functions[f].graph;
   assert(model_opset_version(e->m, r.root, span_str("")) >= since_of(text));
   inputs(&r, r.root);
