@@ -13,8 +13,6 @@
 //   value_before   by value   the one before of the same graph; as long as the lists go
 #include "edit/edit_rows.h"
 
-#include <assert.h>
-
 struct dying {
   TABLE(uint32_t, graphs); // found so far; the first `done` have lost their nodes
   uint32_t done;

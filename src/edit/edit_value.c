@@ -8,7 +8,6 @@
 // output now declares it.
 #include "edit/edit_asked.h"
 #include "edit/edit_groups.h"
-#include "edit/edit_make.h"
 #include "edit/edit_rows.h"
 
 void edit_rename_value(struct edits *e, uint32_t value, struct span name) {

@@ -9,8 +9,6 @@
 #include "infer/inside/infer_rules.h"
 #include "infer/inside/infer_table.h"
 
-#include <assert.h>
-#include <stdlib.h>
 
 const char *infer_why_code(enum infer_why why) {
   static const char *const codes[] = {

@@ -1,7 +1,6 @@
 // What rules ask and say (infer_site.h).
 #include "infer/inside/infer_table.h"
 
-#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 

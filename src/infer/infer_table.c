@@ -11,9 +11,7 @@
 #include "infer/inside/infer_rules.h"
 #include "infer/inside/infer_table.h"
 
-#include <assert.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 
 enum { ELEMENTS = 4 << 20, FEW_ELEMENTS = 8 };

@@ -6,8 +6,6 @@
 // times a number of many digits (floor(n*0.7) is 7 of 10 dims, and not 6, because the product is rounded).
 #include "infer/inside/infer_rules.h"
 
-#include <stdlib.h>
-
 // ---- numbers -----------------------------------------------------------------------------------
 
 enum { DEN_MOST = 1 << 24 };

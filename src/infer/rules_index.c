@@ -1,8 +1,6 @@
 // Rules of inference for operators that take apart, repeat, pick by index, or make something of a given size.
 #include "infer/inside/infer_rules.h"
 
-#include <stdlib.h>
-
 static dim_id *copy_dims(struct infer_site *s, const struct infer_type *x) {
   dim_id *dims = infer_dim_room(s, x->rank);
   for (uint32_t i = 0; i < x->rank; i++)

@@ -4,8 +4,6 @@
 // of which input it is (a source), and one function copies. An element that is not known stays so.
 #include "infer/inside/infer_rules.h"
 
-#include <stdlib.h>
-
 // The dims of output 0 as numbers, and how many elements that is.
 static bool result_size(struct infer_site *s, const int64_t **dims, uint32_t *rank, uint32_t *n) {
   struct infer_type t;

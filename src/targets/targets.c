@@ -14,7 +14,6 @@
 #include "targets/inside/target_kernels.h"
 #include "targets/target_dims.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #define HAS(id) (1u << TARGET_##id)

@@ -5,7 +5,6 @@
 
 #include "base/guess.h"
 #include "cli/peer_words.h"
-#include "passes/catalogue/passes.h"
 
 #include <stdio.h>
 #include <string.h>

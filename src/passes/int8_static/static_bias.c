@@ -11,7 +11,6 @@
 #include "passes/int8_static/inside/static_apart.h"
 #include "passes/int8_static/inside/static_put.h"
 
-#include "passes/kit/dead_ends.h"
 #include "passes/kit/weights.h"
 
 #include <math.h>

@@ -17,8 +17,6 @@
 
 #include "passes/kit/inside/kit_inside.h"
 
-#include <assert.h>
-
 enum { CONSTANT_INTEGERS_OPSET = 9 };
 
 bool weights_in_training(const struct model *m, uint32_t graph) {

@@ -15,7 +15,6 @@
 
 #include "base/size_words.h"
 
-#include <math.h>
 
 enum { MIN_OPSET = 13, PAD_AXES_OPSET = 18, DIGIT = 256 };
 

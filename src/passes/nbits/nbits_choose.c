@@ -20,7 +20,6 @@
 #include "passes/questions/measured.h"
 #include "passes/questions/weighings.h"
 
-#include <math.h>
 
 enum {
   NAMES_BYTES = 300, // of a weight's three tensors, beside their own names

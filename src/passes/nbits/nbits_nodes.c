@@ -15,8 +15,6 @@
 
 #include "passes/kit/dead_ends.h"
 
-#include <assert.h>
-
 static const char *text(struct nbits_work *w, const char *stem, const char *suffix) {
   return arena_printf(&w->k.site, "%s%s", stem, suffix);
 }

@@ -1,9 +1,6 @@
 // From words to options: PATTERN=bits4:g64:sym becomes an override and 4:64:sym a candidate (matmulnbits.h), and
 // options that do not go together are refused. nbits_passes.c has the rows of the options.
-#include "base/size_words.h"
 #include "passes/nbits/matmulnbits.h"
-
-#include <stdlib.h>
 
 // ---- PATTERN=bits4:g64:sym ---------------------------------------------------------------------
 

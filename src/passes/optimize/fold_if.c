@@ -34,7 +34,6 @@
 #include "passes/kit/weights.h"
 #include "passes/questions/name_filter.h"
 
-#include <assert.h>
 
 enum step_kind { STEP_GRAPH, STEP_INPUT, STEP_TENSOR, STEP_NODE, STEP_OUTPUT };
 

@@ -13,7 +13,6 @@
 #include "passes/optimize/optimize.h"
 
 #include "passes/kit/kit.h"
-#include "passes/kit/weights.h"
 #include "passes/questions/name_filter.h"
 #include "schema/schema.h"
 

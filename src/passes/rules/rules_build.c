@@ -17,8 +17,6 @@
 #include "passes/rules/inside/rules_inside.h"
 #include "schema/schema.h"
 
-#include <assert.h>
-
 // ---- what is known of values and terms ----------------------------------------------------------
 
 struct rules_type rules_type_of(struct rules_run *run, const struct rules_value *v) {

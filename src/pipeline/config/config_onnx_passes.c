@@ -10,7 +10,6 @@
 #include "pipeline/config/inside/config.h"
 
 #include "base/guess.h"
-#include "passes/catalogue/passes.h"
 
 #include <string.h>
 

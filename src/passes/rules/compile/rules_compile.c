@@ -6,7 +6,6 @@
 // than COMPILE_HEIGHT: the readers refuse what is, before anything walks it.
 #include "passes/rules/compile/inside/compile_inside.h"
 
-#include "base/guess.h"
 #include "base/table.h"
 
 #include <stdarg.h>
