@@ -125,9 +125,7 @@ struct pass_env {
     int (*file)(void *ctx, const char *path, struct span *text, struct err *err);
     void *ctx;
   } files;
-  // Refuses the run for *why. 0: the caller goes on as if all were well, for the figures of a run that
-  // would fail (a dry run); else -1 with *err. NULL: -1.
-  int (*refuse)(void *ctx, const struct err *why, struct err *err);
+  int (*refuse)(void *ctx, const struct err *why, struct err *err); // pass_refuse; NULL: -1
   void *refuse_ctx;
   // How much too many bytes a pass that keeps to a size counted in an earlier round (pass_counted), over
   // what its plan then had; below 0: too few. NULL: nobody knows yet.
@@ -139,6 +137,14 @@ struct pass_env {
   bool keeps_declared;        // a pass was told to keep declarations that are wrong
   struct pass_result *result; // of a pass that runs by itself (struct pass.run); else NULL
 };
+
+// Refuses the run for *why. 0: the caller goes on as if all were well, for the figures of a run that
+// would fail (a dry run); else -1 with *err.
+static inline int pass_refuse(const struct pass_env *env, const struct err *why, struct err *err) {
+  if (env->refuse) return env->refuse(env->refuse_ctx, why, err);
+  *err = *why;
+  return -1;
+}
 
 // What a pass that keeps to a size took the output to be, whose true size is known when it is planned.
 struct pass_counted {

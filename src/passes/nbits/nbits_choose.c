@@ -20,7 +20,6 @@
 #include "passes/questions/measured.h"
 #include "passes/questions/weighings.h"
 
-
 enum {
   NAMES_BYTES = 300, // of a weight's three tensors, beside their own names
   NODE_BYTES = 100,  // of what becomes of a node that uses one
@@ -301,9 +300,7 @@ static int fail_gate(const struct choosing *c, struct err *err) {
            n == 1 ? "misses" : "miss", list, n > NAMED ? ", …" : "");
   err_fill_hint(&why, "--gate-action raise uses 8 bits for them; --gate-action skip leaves them "
                       "unchanged");
-  if (env->refuse) return env->refuse(env->refuse_ctx, &why, err);
-  *err = why;
-  return -1;
+  return pass_refuse(env, &why, err);
 }
 
 // After a refusal that a dry run goes on from: all is quantized as if there were no gate.

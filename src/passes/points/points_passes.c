@@ -8,12 +8,6 @@
 #include "check/check.h"
 #include "passes/kit/kit.h"
 
-static int refuse(struct pass_env *env, const struct err *why, struct err *err) {
-  if (env->refuse) return env->refuse(env->refuse_ctx, why, err);
-  *err = *why;
-  return -1;
-}
-
 static int run_checker(struct pass_env *env, void *options, struct err *err) {
   struct err flaw = {0}, why = {0};
   (void)options;
@@ -23,7 +17,7 @@ static int run_checker(struct pass_env *env, void *options, struct err *err) {
   if (rc == 0) return 0;
   err_fill(&why, ERR_FAIL, "%s found an invalid model: %s", env->pass->name, flaw.msg);
   err_fill_hint(&why, "if the source has this error too, 'weir check' reports it");
-  return refuse(env, &why, err);
+  return pass_refuse(env, &why, err);
 }
 
 static int run_mark(struct pass_env *env, void *options, struct err *err) {

@@ -617,19 +617,13 @@ static const char *reasons(struct writing *w) {
   return text;
 }
 
-static int refuse(struct pass_env *env, const struct err *why, struct err *err) {
-  if (env->refuse) return env->refuse(env->refuse_ctx, why, err);
-  *err = *why;
-  return -1;
-}
-
 // Runs that were asked not to go on with a model like this one.
 static int judge(struct writing *w, struct err *err) {
   struct err why = {0};
   if (w->said && w->o->declared == DECLARED_REFUSE) {
     err_fill(&why, ERR_MODEL, "%s", w->why.msg);
     err_fill_hint(&why, "--declared refine writes the inferred shapes instead");
-    return refuse(w->k.env, &why, err);
+    return pass_refuse(w->k.env, &why, err);
   }
   if (w->shapeless && w->o->strict) {
     const struct span first = model_value_name(w->k.m, w->first_shapeless);
@@ -637,7 +631,7 @@ static int judge(struct writing *w, struct err *err) {
              w->shapeless == 1 ? "" : "s", w->shapeless == 1 ? "has" : "have", reasons(w),
              quote(first).s);
     err_fill_hint(&why, "without --strict, weir leaves such values without a shape");
-    return refuse(w->k.env, &why, err);
+    return pass_refuse(w->k.env, &why, err);
   }
   return 0;
 }
