@@ -20,14 +20,9 @@ bool int8_linear_fits(struct kit *k, uint32_t bias, int64_t columns) {
          (rank == 1 || dims[0] == 1);
 }
 
-static struct span value_stem(struct kit *k, uint32_t value) {
-  const struct span name = model_value_name(k->m, value);
-  return span_of(arena_string(&k->site, name), name.n);
-}
-
 struct span int8_linear_stem(struct kit *k, uint32_t node) {
   const struct span name = model_name(k->m, k->m->nodes[node].name);
-  if (name.n == 0) return value_stem(k, kit_out(k, node, 0));
+  if (name.n == 0) return kit_stem_of(k, kit_out(k, node, 0));
   return span_of(arena_string(&k->site, name), name.n);
 }
 
@@ -61,7 +56,7 @@ void int8_linear_to_float(struct kit *k, const struct int8_linear *l, const stru
 void int8_linear_to_int32(struct kit *k, const struct int8_linear *l, const struct int8_parts *a,
                           const struct int8_parts *w, const struct int8_parts *bias, bool qlinear) {
   const uint32_t before[2] = {kit_in(k, l->node, 0), kit_in(k, l->node, 1)};
-  const struct span m = int8_linear_stem(k, l->node), o = value_stem(k, kit_out(k, l->node, 0));
+  const struct span m = int8_linear_stem(k, l->node), o = kit_stem_of(k, kit_out(k, l->node, 0));
   const uint32_t out = kit_out(k, l->add, 0);
   k->before = l->add;
   const uint32_t sum = MAKE(OP_MatMulInteger, qlinear ? "_quant_matmulinteger" : "_matmulinteger",

@@ -24,11 +24,6 @@ struct span dynamic_codes_called(struct dynamic *d, struct span stem, const char
   return stem.n == 0 ? stem : kit_names_join(stem, suffix, &d->k.site);
 }
 
-static struct span name_of(struct dynamic *d, uint32_t value) {
-  const struct span name = model_value_name(d->k.m, value);
-  return span_of(arena_string(&d->k.site, name), name.n);
-}
-
 void dynamic_codes_put(struct dynamic *d, const struct kit_new *spec,
                        const struct dynamic_result *to, bool half) {
   struct kit *k = &d->k;
@@ -80,14 +75,15 @@ static void stand_behind(struct kit *k, uint32_t value) {
 
 uint32_t dynamic_codes_widen(struct dynamic *d, uint32_t value, bool half) {
   if (!half) return value;
-  return kit_make(&d->k, OP_Cast, KIT_IN(value), KIT_INT("to", DTYPE_FLOAT),
-                  KIT_CALLED(dynamic_codes_called(d, name_of(d, value), "_cast")),
-                  KIT_OUT(dynamic_codes_output(d, d->k.graph, name_of(d, value), "_cast_output")));
+  return kit_make(
+      &d->k, OP_Cast, KIT_IN(value), KIT_INT("to", DTYPE_FLOAT),
+      KIT_CALLED(dynamic_codes_called(d, kit_stem_of(&d->k, value), "_cast")),
+      KIT_OUT(dynamic_codes_output(d, d->k.graph, kit_stem_of(&d->k, value), "_cast_output")));
 }
 
 static struct dynamic_codes quantized(struct dynamic *d, uint32_t value, bool half) {
   struct kit *k = &d->k;
-  const struct span stem = name_of(d, value);
+  const struct span stem = kit_stem_of(&d->k, value);
   stand_behind(k, value);
   const uint32_t x = dynamic_codes_widen(d, value, half);
   const struct edit_output out[3] = {dynamic_codes_output(d, k->graph, stem, "_quantized"),
@@ -231,7 +227,7 @@ uint32_t dynamic_codes_floats(struct dynamic *d, uint32_t value) {
   const struct dynamic_codes c = *dynamic_codes_found(d, value);
   const uint32_t graph = k->graph, before = k->before;
   stand_behind(k, c.codes);
-  dequantize(d, &c, name_of(d, value), (struct edit_output){.value = value});
+  dequantize(d, &c, kit_stem_of(&d->k, value), (struct edit_output){.value = value});
   k->graph = graph;
   k->before = before;
   return value;
@@ -250,7 +246,7 @@ static void give_floats(struct dynamic *d, uint32_t value) {
       weights_obstacle(k->e, &w))
     return;
   weights_site(k, &w, "dequantized");
-  const struct span own = name_of(d, value);
+  const struct span own = kit_stem_of(&d->k, value);
   const struct span spare = kit_names_take(&k->names, KIT_VALUES, k->graph,
                                            kit_names_join(own, "_float", &k->site), &k->site);
   weights_replace(k, &w, dequantize(d, &c, own, weights_output(k, &w, spare, spare, true)));

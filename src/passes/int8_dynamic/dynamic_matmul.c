@@ -265,7 +265,7 @@ static uint32_t turned_constant(struct dynamic *d, uint32_t b, uint32_t tensor) 
   for (uint32_t i = d->turned_of[tensor]; i; i = d->turned[i - 1].next)
     if (d->turned[i - 1].graph == graph) return d->turned[i - 1].value;
   const uint32_t recipe = recipe_transpose(k->r, edit_tensor_recipe(k->e, tensor), swap);
-  const struct span own = span_str(arena_string(&k->site, model_value_name(k->m, b)));
+  const struct span own = kit_stem_of(k, b);
   struct span name = own_names ? turned_name(d, graph, own)
                                : dynamic_codes_output(d, graph, own, "_Transposed").name;
   if (!own_names && kit_use_count(k, b, 2) == 1 && kit_can_stand_in(k, b)) {
@@ -284,7 +284,7 @@ static uint32_t turned_input(struct dynamic *d, uint32_t b) {
   if (k->m->values[b].kind == VALUE_INITIALIZER && model_resolve_constant(k->m, b, &c) &&
       c.value == b && k->m->tensors[c.tensor].rank == 2 && edit_tensor_readable(k->e, c.tensor))
     return turned_constant(d, b, c.tensor);
-  const struct span own = span_str(arena_string(&k->site, model_value_name(k->m, b)));
+  const struct span own = kit_stem_of(k, b);
   return kit_make(k, OP_Transpose, KIT_IN(b),
                   KIT_CALLED(dynamic_codes_called(d, d->node_name, "_Transpose")),
                   KIT_OUT(dynamic_codes_output(d, k->graph, own, "_Transposed")));

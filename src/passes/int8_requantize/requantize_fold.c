@@ -136,9 +136,8 @@ static bool find_source(struct kit *k, uint32_t value, struct source *out) {
 
 // A new constant called after the value, which had these elements.
 static uint32_t new_constant(struct kit *k, uint32_t named, const char *what, uint32_t recipe) {
-  const struct span name = model_value_name(k->m, named);
   const struct span before = k->stem;
-  k->stem = span_of(arena_string(&k->site, name), name.n);
+  k->stem = kit_stem_of(k, named);
   const uint32_t made = kit_new_tensor(k, what, recipe);
   k->stem = before;
   return made;

@@ -423,7 +423,7 @@ static uint32_t scale_recipe(struct static_run *s, uint32_t value, uint32_t node
 static void put_cast(struct static_run *s, const struct weight *w, uint32_t bias) {
   struct kit *k = &s->k;
   const enum dtype type = (enum dtype)k->m->tensors[w->tensor].dtype;
-  const struct span stem = static_stem(s, w->value);
+  const struct span stem = kit_stem_of(k, w->value);
   const uint32_t wide =
       int8_tensor(k, stem, "_quantized", recipe_cast(k->r, bias, DTYPE_FLOAT), w->tensor);
   const struct edit_output out =
@@ -490,14 +490,14 @@ static void put_bias(struct static_run *s, const struct static_bias *b) {
     kit_skipped(k, b->node, "float_bias");
     return;
   }
-  const struct span stem = static_stem(s, b->value);
+  const struct span stem = kit_stem_of(k, b->value);
   struct static_form f = {.axis = RECIPE_PER_TENSOR};
   const uint32_t codes = int8_tensor(k, stem, "_quantized", parts.codes, c.tensor);
   f.scale = int8_tensor(k, stem, "_quantized_scale", parts.scales, c.tensor);
   f.zero = int8_tensor(k, stem, "_quantized_zero_point", parts.zeros, c.tensor);
   if (k->r->rows[parts.scales].count > 1) f.axis = k->r->rows[parts.codes].rank - 1u;
-  const struct edit_output dequantized = {
-      NO_ID, int8_value_name(k, stem, "_DequantizeLinear_Output")};
+  const struct edit_output dequantized = {NO_ID,
+                                          int8_value_name(k, stem, "_DequantizeLinear_Output")};
   const struct span name = b->wide ? int8_value_name(k, stem, "_Cast_Output") : dequantized.name;
   const struct edit_output last =
       weights_output(k, &w, name, int8_value_name(k, stem, "_replaced"), true);

@@ -54,11 +54,6 @@ static uint32_t put_named(struct static_run *s, enum op op, const struct static_
                          kit_names_join(stem, called, &k->site));
 }
 
-struct span static_stem(struct static_run *s, uint32_t value) {
-  const struct span name = model_value_name(s->k.m, value);
-  return span_of(arena_string(&s->k.site, name), name.n);
-}
-
 // New nodes go after what makes the value: to the graph's begin if that is no node.
 static void place_behind(struct static_run *s, uint32_t value) {
   struct kit *k = &s->k;
@@ -408,7 +403,7 @@ static int put_own(struct static_run *s, uint32_t value, struct err *err) {
   if (kit_is_output(&s->k, value) && kit_maker(&s->k, value) == NO_ID) return 0;
   if (!static_params_of(s, value, &p)) return static_no_range(s, value, err);
   place_behind(s, value);
-  const struct span stem = static_stem(s, value);
+  const struct span stem = kit_stem_of(&s->k, value);
   const struct static_entry *e = static_entry_of(s, value);
   const struct static_form f = static_new_form(s, stem, "", &p, e ? e->scales : NO_ID);
   put_activation(s, value, stem, &f, &p);
@@ -436,7 +431,7 @@ static void put_weight(struct static_run *s, const struct static_entry *e) {
   if (!s->o->add_qdq_pair_to_weight) report_weight(s, e, codes);
   place_before_users(s, e->value);
   model_resolve_constant(k->m, e->value, &c);
-  const struct span stem = static_stem(s, c.value);
+  const struct span stem = kit_stem_of(k, c.value);
   struct static_form f = {.axis = e->as.axis, .block = e->as.block};
   const bool pair = s->o->add_qdq_pair_to_weight;
   // Codes first: a look at the elements for their ranges leaves them in hand.
@@ -542,7 +537,7 @@ static int put_sharer(struct static_run *s, const struct static_entry *e, struct
   if (!kit_rank(&s->k, f.scale, &rank) || rank > 0) return put_own(s, e->value, err);
   place_behind(s, e->value);
   const bool known = static_params_of(s, e->value, &p);
-  put_activation(s, e->value, static_stem(s, e->value), &f, known ? &p : NULL);
+  put_activation(s, e->value, kit_stem_of(&s->k, e->value), &f, known ? &p : NULL);
   return 0;
 }
 

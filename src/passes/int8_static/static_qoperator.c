@@ -101,7 +101,7 @@ static void put_dequantize(struct static_qoperator_run *q, uint32_t value) {
   kit_site(k, maker, "dequantized");
   k->graph = s->graph;
   k->before = maker == NO_ID ? k->m->graphs[s->graph].first_node : k->m->nodes[maker].next;
-  const struct span stem = static_stem(s, value);
+  const struct span stem = kit_stem_of(k, value);
   const struct static_form f = {.scale = h.scale,
                                 .zero = h.zero,
                                 .axis = h.axis,
@@ -119,7 +119,7 @@ static void put_constant(struct static_qoperator_run *q, uint32_t value,
   struct model_constant c;
   struct weight w;
   if (!model_resolve_constant(k->m, value, &c) || !weights_at(k->m, c.tensor, &w)) return;
-  const struct span stem = static_stem(s, value);
+  const struct span stem = kit_stem_of(k, value);
   const struct edit_output out = weights_output(k, &w, int8_value_name(k, stem, "_dequantized"),
                                                 int8_value_name(k, stem, "_replaced"), true);
   const uint32_t made = static_qoperator_dequantized(q, f, codes, stem, out,
@@ -144,7 +144,7 @@ static void put_bias(struct static_qoperator_run *q, const struct static_bias_co
   struct kit *k = &q->s->k;
   struct static_form f = {.axis = RECIPE_PER_TENSOR};
   if (!b->wanted || !begin_before_users(q, b->value)) return;
-  const struct span stem = static_stem(q->s, b->value);
+  const struct span stem = kit_stem_of(k, b->value);
   f.scale = int8_tensor(k, stem, "_quantized_scale", b->scales, NO_ID);
   f.zero = int8_tensor(k, stem, "_quantized_zero_point", b->zeros, NO_ID);
   if (k->r->rows[b->scales].count > 1) f.axis = 0;

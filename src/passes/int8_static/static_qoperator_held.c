@@ -43,7 +43,7 @@ bool static_qoperator_result(struct static_qoperator_run *q, uint32_t value,
                               .known = true,
                               .scale_is = p.own.scale,
                               .zero_is = p.own.zero};
-  const struct static_form f = static_new_form(s, static_stem(s, value), "", &p, NO_ID);
+  const struct static_form f = static_new_form(s, kit_stem_of(&s->k, value), "", &p, NO_ID);
   out->scale = f.scale;
   out->zero = f.zero;
   return true;
@@ -59,7 +59,7 @@ bool static_qoperator_can_take(struct static_qoperator_run *q, uint32_t value) {
 uint32_t static_qoperator_widened(struct static_qoperator_run *q, uint32_t value) {
   struct static_run *s = q->s;
   if (static_dtype(s, value) != DTYPE_FLOAT16) return value;
-  const struct span stem = static_stem(s, value);
+  const struct span stem = kit_stem_of(&s->k, value);
   const struct edit_output out = {NO_ID, int8_value_name(&s->k, stem, "_float")};
   const uint32_t wide = kit_make(&s->k, OP_Cast, KIT_IN(value), KIT_INT("to", DTYPE_FLOAT),
                                  KIT_OUT(out), KIT_CALLED(int8_node_name(&s->k, stem, "_Cast")));
@@ -94,7 +94,7 @@ static const struct static_held *take_own(struct static_qoperator_run *q, uint32
   struct static_run *s = q->s;
   struct kit *k = &s->k;
   const struct static_held *there = static_qoperator_held(q, value);
-  const struct span name = static_stem(s, value), stem = kit_names_join(name, "_weight", &k->site);
+  const struct span name = kit_stem_of(k, value), stem = kit_names_join(name, "_weight", &k->site);
   struct static_params p;
   uint32_t from;
   if (!static_params_of(s, value, &p)) return NULL;
@@ -127,7 +127,7 @@ static const struct static_held *take_float(struct static_qoperator_run *q, uint
   struct static_run *s = q->s;
   struct static_held held;
   if (!static_qoperator_result(q, value, NULL, &held)) return NULL;
-  const struct span stem = static_stem(s, value);
+  const struct span stem = kit_stem_of(&s->k, value);
   const struct static_form f = {.scale = held.scale, .zero = held.zero, .axis = RECIPE_PER_TENSOR};
   const uint32_t from = static_qoperator_widened(q, value);
   const struct edit_output out = {NO_ID, int8_value_name(&s->k, stem, "_quantized")};
@@ -189,7 +189,7 @@ void static_qoperator_write_again(struct static_qoperator_run *q, const struct s
 
 void static_qoperator_write(struct static_qoperator_run *q, struct static_coded *c) {
   struct static_run *s = q->s;
-  const struct span stem = static_stem(s, c->entry.value);
+  const struct span stem = kit_stem_of(&s->k, c->entry.value);
   struct static_held *h = &c->held;
   h->codes = int8_tensor(&s->k, stem, "_quantized", c->codes_recipe, c->tensor);
   h->scale = int8_tensor(&s->k, stem, "_scale", c->entry.scales, c->tensor);
@@ -314,7 +314,7 @@ uint32_t static_qoperator_bias(struct static_qoperator_run *q, uint32_t bias,
   const struct int8_parts parts = static_qoperator_bias_parts(q, bias, kit_recipe(k, x->scale),
                                                               kit_recipe(k, w->scale), factor);
   if (parts.codes == NO_ID) return NO_ID;
-  const struct span stem = static_stem(q->s, c.value);
+  const struct span stem = kit_stem_of(k, c.value);
   const uint32_t codes = int8_tensor(k, stem, "_quantized", parts.codes, c.tensor);
   *TABLE_PUSH(q, biases) = (struct static_bias_codes){
       .value = bias, .codes = codes, .scales = parts.scales, .zeros = parts.zeros};

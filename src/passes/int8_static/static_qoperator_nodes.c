@@ -57,7 +57,7 @@ static void put(struct static_qoperator_run *q, uint32_t node, const struct made
   struct kit *k = &q->s->k;
   const uint32_t o = kit_out(k, node, 0);
   if (kit_op_row(m->op)->domain == KIT_MICROSOFT) kit_import(k, k->graph, "com.microsoft", 1);
-  const struct edit_output out = {NO_ID, int8_value_name(k, static_stem(q->s, o), "_quantized")};
+  const struct edit_output out = {NO_ID, int8_value_name(k, kit_stem_of(k, o), "_quantized")};
   y->codes = kit_make(k, m->op, KIT_INPUTS(m->in, m->n_in), KIT_ATTRS(m->attrs, m->n_attrs),
                       KIT_ATTRS_OF(m->own_attrs ? NO_ID : node), KIT_CALLED(quant_name(k, node)),
                       KIT_OUT(out));
@@ -83,7 +83,7 @@ static void put_on_codes(struct static_qoperator_run *q, uint32_t node, const st
     if (o == NO_ID) continue;
     struct model_type type;
     kit_type(k, o, &type);
-    const struct span stem = static_stem(q->s, o);
+    const struct span stem = kit_stem_of(k, o);
     static_qoperator_hold(q, o, &y);
     edit_set_output(k->e, node, i, (struct edit_output){NO_ID, int8_value_name(k, stem, suffix)});
     const uint32_t codes = kit_out(k, node, i);
@@ -462,7 +462,7 @@ static uint32_t pad_value(struct static_qoperator_run *q, uint32_t node,
   struct model_constant c;
   const uint32_t value = kit_in(k, node, 2);
   if (value == NO_ID) return x->zero;
-  const struct span stem = static_stem(s, value);
+  const struct span stem = kit_stem_of(k, value);
   if (model_resolve_constant(k->m, value, &c) && (c.node == NO_ID || !s->o->compat)) {
     const struct int8_weight_as as = {.type = x->type, .axis = RECIPE_PER_TENSOR};
     const uint32_t number = static_recipe(s, value), scale = kit_recipe(k, x->scale);

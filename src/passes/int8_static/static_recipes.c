@@ -132,7 +132,7 @@ static bool put_int32(struct static_run *s, const struct int8_linear *l, const s
                 kit_recipe(k, w->scales), 1, NO_ID);
   if (parts.codes == NO_ID) return false;
   struct int8_parts bias = {.zeros = NO_ID};
-  bias.codes = int8_tensor(k, static_stem(s, c.value), "_quantized", parts.codes, c.tensor);
+  bias.codes = int8_tensor(k, kit_stem_of(k, c.value), "_quantized", parts.codes, c.tensor);
   bias.scales = int8_tensor(k, int8_linear_stem(k, l->node), "_bias_scale", parts.scales, c.tensor);
   int8_linear_to_int32(k, l, a, w, &bias, s->o->execution == STATIC_AS_QLINEAR);
   return true;

@@ -59,7 +59,7 @@ static void bring(struct bringing *b, uint32_t node, uint32_t slot) {
   if ((dtype != DTYPE_FLOAT && dtype != DTYPE_FLOAT16) || (constant && !is_tied(s, value, &c)))
     return;
   kit_site(k, node, "own_weight");
-  const struct span own = span_str(arena_string(&k->site, model_value_name(k->m, value)));
+  const struct span own = kit_stem_of(k, value);
   const uint32_t made = constant ? c.value : initializer_of(b, value, c.tensor);
   edit_set_input(k->e, node, slot, made);
   dead_ends_drop(k->e, value);
@@ -93,7 +93,7 @@ static void narrow(struct static_run *s, const struct static_weight *w) {
   const uint32_t tensor = k->m->values[w->made].def;
   const struct weight whole = {tensor, w->made, s->graph, NO_ID};
   weights_site(k, &whole, "float_weight");
-  const struct span own = span_str(arena_string(&k->site, model_value_name(k->m, w->made)));
+  const struct span own = kit_stem_of(k, w->made);
   const struct span name = kit_names_take(&k->names, KIT_VALUES, s->graph,
                                           kit_names_join(own, "_stored", &k->site), &k->site);
   const struct span spare = kit_names_take(&k->names, KIT_VALUES, s->graph,

@@ -418,6 +418,8 @@ uint32_t kit_scalar_recipe(struct kit *k, enum dtype dtype, double x);
 uint32_t kit_recipe(struct kit *k, uint32_t value);
 // A free name made of the stem, in every space: <stem>_<what>.
 struct span kit_name(struct kit *k, const char *what);
+// A value's name as a stem for others, in k.site.
+struct span kit_stem_of(struct kit *k, uint32_t value);
 // Free names of one stem: names[i] is base, or base_1, …, and suffixes[i] behind it.
 void kit_name_family(struct kit *k, struct span base, const char *const *suffixes, uint32_t n,
                      struct span *names);

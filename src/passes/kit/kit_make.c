@@ -60,6 +60,11 @@ static struct span stem_and(struct kit *k, const char *what) {
       arena_printf(&k->site, "%.*s_%s", (int)k->stem.n, (const char *)k->stem.at, what));
 }
 
+struct span kit_stem_of(struct kit *k, uint32_t value) {
+  const struct span name = model_value_name(k->m, value);
+  return span_of(arena_string(&k->site, name), name.n);
+}
+
 struct span kit_name(struct kit *k, const char *what) {
   return kit_names_take(&k->names, KIT_EVERYWHERE, k->graph, stem_and(k, what), &k->site);
 }

@@ -130,7 +130,7 @@ static void begin(struct kit *k, uint32_t value, uint32_t before, const char *wh
   kit_site(k, NO_ID, what);
   k->graph = m->main_graph;
   k->before = before;
-  k->stem = span_str(arena_string(&k->site, model_value_name(m, value)));
+  k->stem = kit_stem_of(k, value);
   kit_import(k, k->graph, kit_domain_name(KIT_PASSES), 1);
 }
 

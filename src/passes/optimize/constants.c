@@ -20,8 +20,7 @@ static bool can_move(struct kit *k, uint32_t node, uint32_t *tensor) {
 static void move(struct kit *k, uint32_t node, uint32_t tensor) {
   const uint32_t value = kit_out(k, node, 0), graph = k->m->nodes[node].graph;
   kit_begin(k, node, "constant");
-  const struct span name = model_value_name(k->m, value);
-  const struct span kept = span_of(arena_string(&k->site, name), name.n);
+  const struct span kept = kit_stem_of(k, value);
   const struct span wanted = kit_names_join(kept, "_node", &k->site);
   if (k->m->ir_version < WEIGHTS_FREE_IR) weights_free_initializers(k->e);
   edit_rename_value(k->e, value, kit_names_take(&k->names, KIT_VALUES, graph, wanted, &k->site));

@@ -16,8 +16,6 @@ struct static_form {
 // A Q or DQ at k.before; gives its output.
 uint32_t static_put_node(struct static_run *s, enum op op, const struct static_form *f, uint32_t in,
                          struct edit_output out, struct span name);
-// The value's name, in k.site.
-struct span static_stem(struct static_run *s, uint32_t value);
 // Tensors <stem>_zero_point<suffix>, <stem>_scale<suffix>: the scale is that of *p, or a recipe (NO_ID: none).
 struct static_form static_new_form(struct static_run *s, struct span stem, const char *suffix,
                                    const struct static_params *p, uint32_t scale);
