@@ -398,7 +398,7 @@ static int check_node_names(struct operators *o) {
       const bool again = (*of_name & ~(uint32_t)TOLD) == mark, told = *of_name == (mark | TOLD);
       *of_name = again ? mark | TOLD : mark;
       if (m->nodes[id].name == m->empty || !again || told) continue;
-      const bool body = m->graphs[model_root_graph(m, graph)].kind == GRAPH_FUNCTION;
+      const bool body = model_function_around(m, graph) != NO_ID;
       if (check_report(&o->c, FAULT_WARNING, check_node_place(&o->c, id).s,
                        "another node of its graph has this name: ONNX Runtime does not load such "
                        "a model; 'weir run IN OUT%s --pass unique-names' renames the nodes",

@@ -77,9 +77,8 @@ static void add_edge(struct check_edges *edges, uint32_t from, uint32_t to) {
 // is not inside `target`.
 static uint32_t holder(const struct model *m, uint32_t graph, uint32_t node, uint32_t target) {
   while (graph != target) {
-    const uint32_t owner = m->graphs[graph].kind == GRAPH_SUB ? m->graphs[graph].owner : NO_ID;
-    if (owner == NO_ID || m->attrs[owner].node == NO_ID) return NO_ID;
-    node = m->attrs[owner].node;
+    node = model_graph_node(m, graph);
+    if (node == NO_ID) return NO_ID;
     graph = m->nodes[node].graph;
   }
   return node;

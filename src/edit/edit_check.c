@@ -108,7 +108,7 @@ static int check_reference(const struct edits *e, uint32_t graph, const struct e
   if (a->type == ATTR_UNDEFINED || a->type > ATTR_STRINGS)
     return err_set(err, ERR_MODEL, "attribute '%s' has a type that edits do not support",
                    quote_str(a->name).s);
-  if (e->m->graphs[model_root_graph(e->m, graph)].kind == GRAPH_FUNCTION) return 0;
+  if (model_function_around(e->m, graph) != NO_ID) return 0;
   return err_set(err, ERR_MODEL, "attribute '%s' refers to '%s', but graph g%u is in no function",
                  quote_str(a->name).s, quote_str(a->ref).s, graph);
 }
@@ -513,8 +513,7 @@ int edit_check_remove_function(const struct edits *e, const struct edit_asked *x
 // A list of n imports from the first one on; version 0 takes one away that must be there, and not ai.onnx.
 static int check_opset(const struct edits *e, uint32_t first, uint32_t n, struct span domain,
                        int64_t version, struct err *err) {
-  const bool needed = domain.n == 0 || span_is(domain, "ai.onnx");
-  if (version < (needed ? 1 : 0))
+  if (version < (model_domain_is_onnx(domain) ? 1 : 0))
     return err_set(err, ERR_MODEL, "opset version %s is less than 1", integer(version).s);
   if (check_text(domain, "the domain of an opset", err)) return -1;
   if (version > 0 || edit_opset_row(e->m, first, n, domain) < n) return 0;

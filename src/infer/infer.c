@@ -9,7 +9,6 @@
 #include "infer/inside/infer_rules.h"
 #include "infer/inside/infer_table.h"
 
-
 const char *infer_why_code(enum infer_why why) {
   static const char *const codes[] = {
 #define INFER_WHY(id, code, words) code,
@@ -135,7 +134,7 @@ static const struct schema_operator *operator_of(struct infer *in, uint32_t node
   const struct schema_operator *op = schema_of_node(&in->names, node);
   const struct model_node *n = &in->m->nodes[node];
   const struct span domain = model_name(in->m, n->domain);
-  if (op || (domain.n > 0 && !span_is(domain, "ai.onnx"))) return op;
+  if (op || !model_domain_is_onnx(domain)) return op;
   return schema_operator_of(span_str(SCHEMA_RUNTIME_DOMAIN), model_name(in->m, n->op_type));
 }
 

@@ -211,11 +211,6 @@ uint32_t infer_call_step(struct infer_site *s, uint32_t function, uint32_t step)
   return NO_ID;
 }
 
-// Some calls were not entered: what holds in the others need not hold in them.
-static bool in_function(const struct model *m, uint32_t value) {
-  return m->graphs[model_root_graph(m, m->values[value].graph)].kind == GRAPH_FUNCTION;
-}
-
 static void put_row(struct infer *in, uint32_t value, struct infer_row row) {
   in->rows[value] = row;
   infer_changed(in, value);
@@ -227,7 +222,9 @@ void infer_calls_join(struct infer *in) {
   for (uint32_t i = 0; i < in->n_joined; i++)
     if (in->joined[i].flags & ROW_SEEN && !(in->rows[i].flags & ROW_SET))
       put_row(in, i, in->joined[i]);
+  // Some calls were not entered: what holds in the others need not hold in them.
   for (uint32_t i = 0; in->calls_limited && i < in->n_rows; i++)
-    if (in->rows[i].flags & ROW_SEEN && !(in->rows[i].flags & ROW_SET) && in_function(in->m, i))
+    if (in->rows[i].flags & ROW_SEEN && !(in->rows[i].flags & ROW_SET) &&
+        model_function_around(in->m, in->m->values[i].graph) != NO_ID)
       put_row(in, i, (struct infer_row){.why = INFER_WHY_LIMIT, .flags = ROW_SEEN});
 }

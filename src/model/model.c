@@ -183,14 +183,10 @@ bool model_attr_string(const struct model *m, uint32_t node, const char *name, c
 
 // ---- operators ------------------------------------------------------------------------------
 
-static bool is_default_domain(struct span domain) {
-  return domain.n == 0 || span_is(domain, "ai.onnx");
-}
-
 bool model_op_is(const struct model *m, uint32_t node, const char *op_type) {
   const struct model_node *n = &m->nodes[node];
   if (!span_is(model_name(m, n->op_type), op_type)) return false;
-  return n->domain == m->empty || is_default_domain(model_name(m, n->domain));
+  return n->domain == m->empty || model_domain_is_onnx(model_name(m, n->domain));
 }
 
 uint64_t model_data_alignment(uint64_t bytes) {

@@ -391,6 +391,16 @@ static inline uint32_t model_root_graph(const struct model *m, uint32_t graph) {
     graph = m->graphs[graph].parent;
   return graph;
 }
+// The function that a graph lies in; NO_ID: it lies in none.
+static inline uint32_t model_function_around(const struct model *m, uint32_t graph) {
+  const struct model_graph *root = &m->graphs[model_root_graph(m, graph)];
+  return root->kind == GRAPH_FUNCTION ? root->owner : NO_ID;
+}
+// The node that a subgraph hangs on; NO_ID: it is none, or hangs nowhere.
+static inline uint32_t model_graph_node(const struct model *m, uint32_t graph) {
+  const struct model_graph *g = &m->graphs[graph];
+  return g->kind == GRAPH_SUB && g->owner != NO_ID ? m->attrs[g->owner].node : NO_ID;
+}
 // The graph around it, whose values its nodes may use: graphs of training see the main graph. NO_ID: there is none.
 static inline uint32_t model_graph_around(const struct model *m, uint32_t graph) {
   const struct model_graph *g = &m->graphs[graph];
@@ -445,6 +455,10 @@ const struct model_attr *model_function_default(const struct model *m, uint32_t 
 bool model_attr_string(const struct model *m, uint32_t node, const char *name, const char *fallback,
                        struct span *out);
 bool model_op_is(const struct model *m, uint32_t node, const char *op_type); // domain "" or ai.onnx
+// Is it the domain of ONNX's own operators?
+static inline bool model_domain_is_onnx(struct span domain) {
+  return domain.n == 0 || span_is(domain, "ai.onnx");
+}
 // Kept fields of a row: a run in m->kept_fields.
 const struct model_kept_field *model_kept_fields(const struct model *m, enum kept_of of,
                                                  uint32_t id, uint32_t *count);

@@ -9,10 +9,6 @@
 
 enum { FEW = 16 };
 
-static bool is_default_domain(struct span domain) {
-  return domain.n == 0 || span_is(domain, "ai.onnx");
-}
-
 // ---- long lists --------------------------------------------------------------------------------
 
 // The slot that has the domain in the list, or the free one where it would be.
@@ -76,7 +72,7 @@ static int64_t version_in_long(const struct model *m, uint32_t first, uint32_t n
 }
 
 int64_t model_opset_version(const struct model *m, uint32_t graph, struct span domain) {
-  if (is_default_domain(domain)) domain.n = 0;
+  if (model_domain_is_onnx(domain)) domain.n = 0;
   graph = model_root_graph(m, graph);
   uint32_t first = 0, n = m->n_model_opsets;
   if (m->graphs[graph].kind == GRAPH_FUNCTION) {

@@ -167,7 +167,7 @@ bool schema_same(const struct model *m, const struct model_types *types, uint32_
                  int64_t from, int64_t to, struct arena *scratch, struct schema_change *change) {
   const struct span domain = model_name(m, m->nodes[node].domain);
   *change = (struct schema_change){0};
-  if (domain.n && !span_is(domain, "ai.onnx")) return true;
+  if (!model_domain_is_onnx(domain)) return true;
   const struct schema_operator *op =
       schema_operator_of(domain, model_name(m, m->nodes[node].op_type));
   change->why = "weir does not know the history of this operator";

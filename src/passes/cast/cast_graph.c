@@ -84,12 +84,6 @@ static bool is_flow(enum op op) {
   return op == OP_If || op == OP_Loop || op == OP_Scan;
 }
 
-// The node that a body hangs on; NO_ID for other graphs.
-static uint32_t owner_of(const struct model *m, uint32_t graph) {
-  const struct model_graph *g = &m->graphs[graph];
-  return g->kind == GRAPH_SUB && g->owner != NO_ID ? m->attrs[g->owner].node : NO_ID;
-}
-
 // ---- nodes that stay -----------------------------------------------------------------------------
 
 static const struct {
@@ -315,7 +309,7 @@ static enum wish wish_of(struct half *h, uint32_t node, uint32_t slot) {
 // Of what a graph lists as an output, and of its inputs.
 static enum wish graph_wish(struct half *h, uint32_t graph) {
   const struct model *m = h->k.m;
-  const uint32_t owner = owner_of(m, graph);
+  const uint32_t owner = model_graph_node(m, graph);
   if (m->graphs[graph].kind == GRAPH_TRAINING || h->graph_stays[model_root_graph(m, graph)])
     return WISH_OLD;
   if (owner != NO_ID)

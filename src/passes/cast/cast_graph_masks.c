@@ -304,7 +304,7 @@ static void look_at_output(struct cast_graph_masks *g, uint32_t state) {
   const struct state s = g->states[state];
   const uint32_t graph = m->values[s.value].graph;
   const struct model_graph *b = &m->graphs[graph];
-  const uint32_t node = b->kind == GRAPH_SUB && b->owner != NO_ID ? m->attrs[b->owner].node : NO_ID;
+  const uint32_t node = model_graph_node(m, graph);
   if (graph == m->main_graph) {
     say(g, state, s.way == CHOSEN ? SAYS_SHOWN : SAYS_NUMBER);
   } else if (node != NO_ID && kit_op(k, node) == OP_If) {

@@ -40,18 +40,12 @@ struct edges {
   TABLE(struct edge, list);
 };
 
-// The function that a graph lies in, or NO_ID.
-static uint32_t function_around(const struct model *m, uint32_t graph) {
-  const uint32_t root = model_root_graph(m, graph);
-  return m->graphs[root].kind == GRAPH_FUNCTION ? m->graphs[root].owner : NO_ID;
-}
-
 // Calls from functions; and of calls from graphs: how often each function is called.
 static void gather(struct inliner *f, struct edges *e, uint64_t *called) {
   const struct model *m = f->k.m;
   for (uint32_t g = 0; g < m->n_graphs; g++) {
     if (m->graphs[g].flags & GRAPH_DEAD || weights_in_training(m, g)) continue;
-    const uint32_t caller = function_around(m, g);
+    const uint32_t caller = model_function_around(m, g);
     for (uint32_t n = m->graphs[g].first_node; n != NO_ID; n = m->nodes[n].next) {
       const uint32_t callee = inline_body_callee(&f->body, n);
       if (callee == NO_ID) continue;
@@ -194,7 +188,7 @@ static void remove_functions(struct inliner *f) {
   uint32_t *list = arena_alloc(&f->arena, (m->n_functions + (size_t)1) * sizeof *list), n = 0;
   for (uint32_t g = 0; g < m->n_graphs; g++) {
     if (m->graphs[g].flags & GRAPH_DEAD) continue;
-    const uint32_t caller = function_around(m, g);
+    const uint32_t caller = model_function_around(m, g);
     for (uint32_t i = m->graphs[g].first_node; i != NO_ID; i = m->nodes[i].next) {
       const uint32_t callee = inline_body_callee(&f->body, i);
       if (callee == NO_ID) continue;
@@ -225,7 +219,7 @@ static int inline_all(struct inliner *f, struct err *err) {
   TABLE_FREE(&e, list);
   for (uint32_t g = 0; rc == 0 && g < m->n_graphs; g++)
     if (!(m->graphs[g].flags & GRAPH_DEAD) && !weights_in_training(m, g) &&
-        function_around(m, g) == NO_ID)
+        model_function_around(m, g) == NO_ID)
       walk(f, g, loaded);
   if (rc == 0) remove_functions(f);
   inline_body_done(&f->body);

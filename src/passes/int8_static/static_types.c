@@ -212,8 +212,7 @@ static void control(struct walk *w, uint32_t node, uint32_t attr) {
 
 static void visit(struct walk *w, uint32_t node) {
   const enum op op = kit_op(&w->s->k, node);
-  if (w->m->graphs[model_root_graph(w->m, w->m->nodes[node].graph)].kind == GRAPH_FUNCTION)
-    w->visits++;
+  if (model_function_around(w->m, w->m->nodes[node].graph) != NO_ID) w->visits++;
   if (op == OP_If || op == OP_Loop || op == OP_Scan)
     control(w, node, 0);
   else if (is_of_onnx(schema_of_node(&w->names, node)) || !call(w, node))

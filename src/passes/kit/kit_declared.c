@@ -93,7 +93,7 @@ static void drop(struct dropping *w, uint32_t value) {
   struct infer_type is;
   if (m->values[value].flags & VALUE_DEAD) return;
   if (!model_types_get(NULL, m, value, &said) || !said.ranked) return;
-  if (m->graphs[model_root_graph(m, m->values[value].graph)].kind == GRAPH_FUNCTION) {
+  if (model_function_around(m, m->values[value].graph) != NO_ID) {
     if (kit_undeclare(&w->k, value) && w->n++ == 0)
       w->sentence = arena_printf(&w->k.site, "value '%s': its declared dims are wrong",
                                  quote(model_value_name(m, value)).s);

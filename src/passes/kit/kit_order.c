@@ -153,11 +153,8 @@ void kit_order_put(struct kit *k, uint32_t node) {
 
 uint32_t kit_node_around(const struct kit *k, uint32_t node, uint32_t graph) {
   const struct model *m = k->m;
-  while (node != NO_ID && m->nodes[node].graph != graph) {
-    const struct model_graph *g = &m->graphs[m->nodes[node].graph];
-    if (g->kind != GRAPH_SUB || g->owner == NO_ID) return NO_ID;
-    node = m->attrs[g->owner].node;
-  }
+  while (node != NO_ID && m->nodes[node].graph != graph)
+    node = model_graph_node(m, m->nodes[node].graph);
   return node;
 }
 

@@ -81,7 +81,7 @@ int kit_need_opset(struct kit *k, int64_t version, struct err *err) {
     const struct model_node *n = &m->nodes[i];
     const struct span domain = model_name(m, n->domain);
     if (n->flags & NODE_DEAD || model_root_graph(m, n->graph) != m->main_graph ||
-        (domain.n > 0 && !span_is(domain, "ai.onnx")))
+        !model_domain_is_onnx(domain))
       continue;
     err_set(err, ERR_MODEL,
             "%s is an operator of ai.onnx, but the model does not import ai.onnx (opset_import); "

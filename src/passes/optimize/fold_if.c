@@ -34,7 +34,6 @@
 #include "passes/kit/weights.h"
 #include "passes/questions/name_filter.h"
 
-
 enum step_kind { STEP_GRAPH, STEP_INPUT, STEP_TENSOR, STEP_NODE, STEP_OUTPUT };
 
 // Ids are those of what is copied; `graph`: the one it lies in.
@@ -447,11 +446,8 @@ static void begin(struct folder *f) {
 
 // Does every run of the graph run each of its nodes once, in any number of Ifs?
 static bool runs_once(struct kit *k, uint32_t graph) {
-  for (; k->m->graphs[graph].kind == GRAPH_SUB; graph = k->m->graphs[graph].parent) {
-    const uint32_t owner = k->m->graphs[graph].owner;
-    const uint32_t around = owner == NO_ID ? NO_ID : k->m->attrs[owner].node;
-    if (around == NO_ID || kit_op(k, around) != OP_If) return false;
-  }
+  for (; k->m->graphs[graph].kind == GRAPH_SUB; graph = k->m->graphs[graph].parent)
+    if (kit_op(k, model_graph_node(k->m, graph)) != OP_If) return false;
   return k->m->graphs[graph].kind == GRAPH_MAIN;
 }
 
@@ -489,8 +485,7 @@ static bool stops(struct kit *k, uint32_t graph) {
 
 // In a function it would have to hold of all calls.
 static bool only_one_ends(struct kit *k, uint32_t node, int64_t *taken) {
-  const uint32_t root = model_root_graph(k->m, k->m->nodes[node].graph);
-  if (k->m->graphs[root].kind == GRAPH_FUNCTION) return false;
+  if (model_function_around(k->m, k->m->nodes[node].graph) != NO_ID) return false;
   const bool not_then = stops(k, graph_named(k, node, "then_branch")),
              not_else = stops(k, graph_named(k, node, "else_branch"));
   *taken = not_else;

@@ -10,9 +10,8 @@
 
 static void look_at(struct infer_leads *l, const struct model *m, struct infer *in, uint32_t node) {
   const struct model_node *n = &m->nodes[node];
-  const bool onnx = model_name(m, n->domain).n == 0 || span_is(model_name(m, n->domain), "ai.onnx");
-  if (onnx && span_is(model_name(m, n->op_type), "Loop") && n->n_in >= 2 &&
-      n->n_out > n->n_in - 2 && infer_may_be_idle(in, node))
+  if (model_op_is(m, node, "Loop") && n->n_in >= 2 && n->n_out > n->n_in - 2 &&
+      infer_may_be_idle(in, node))
     infer_leads_add_bodies(l, m, node, n->n_in - 1);
   if (m->graphs[n->graph].kind == GRAPH_SUB && infer_cannot_run(in, node))
     infer_leads_add_node(l, m, node);

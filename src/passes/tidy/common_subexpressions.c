@@ -54,15 +54,6 @@ struct walk {
 
 // ---- equal nodes -------------------------------------------------------------------------------
 
-static bool has_graphs(const struct model *m, uint32_t node) {
-  const struct model_node *n = &m->nodes[node];
-  for (uint32_t i = 0; i < n->n_attrs; i++) {
-    const struct model_attr *a = &m->attrs[n->attrs + i];
-    if (!(a->flags & ATTR_DEAD) && (a->type == ATTR_GRAPH || a->type == ATTR_GRAPHS)) return true;
-  }
-  return false;
-}
-
 static uint32_t domain_of(const struct model *m, uint32_t domain) {
   return span_is(model_name(m, domain), "ai.onnx") ? m->empty : domain;
 }
@@ -308,7 +299,7 @@ static void walk_from(struct walk *w, uint32_t graph) {
       continue;
     }
     const uint32_t next = m->nodes[p->node].next;
-    if (!has_graphs(m, p->node)) {
+    if (!model_has_bodies(m, p->node)) {
       visit(w, p->node);
       *p = (struct step){.node = next, .n_met = p->n_met};
       continue;

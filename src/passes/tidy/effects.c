@@ -45,7 +45,7 @@ static uint8_t marks_of(struct kit *k, uint32_t node) {
   if (op != OP_NONE) return kit_op_has(op, KIT_RANDOM) ? EFFECTS_RANDOM : 0;
   const struct span domain = model_name(k->m, k->m->nodes[node].domain);
   if (span_is(domain, "ai.onnx.ml")) return 0;
-  if (domain.n == 0 || span_is(domain, "ai.onnx")) return EFFECTS_RANDOM;
+  if (model_domain_is_onnx(domain)) return EFFECTS_RANDOM;
   return EFFECTS_UNKNOWN | EFFECTS_RANDOM;
 }
 

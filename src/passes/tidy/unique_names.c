@@ -55,8 +55,8 @@ static uint32_t following(struct kit *k, uint32_t node) {
     next = m->nodes[node].next;
     if (next != NO_ID) break;
     const uint32_t graph = m->nodes[node].graph;
-    if (m->graphs[graph].kind != GRAPH_SUB || m->graphs[graph].owner == NO_ID) return NO_ID;
-    node = m->attrs[m->graphs[graph].owner].node;
+    node = model_graph_node(m, graph);
+    if (node == NO_ID) return NO_ID;
     next = enter(k, node, graph);
   }
   return next;
