@@ -54,8 +54,7 @@ static struct edit_group_row *newest(struct edits *e) {
 void edit_groups_made(struct edits *e, uint32_t node) {
   struct edit_group_row *row = newest(e);
   if (!row) return;
-  const uint32_t at = TABLE_ADD(e->groups, made, 1);
-  e->groups->made[at] = node;
+  *TABLE_PUSH(e->groups, made) = node;
   row->n_made++;
 }
 
@@ -64,16 +63,14 @@ void edit_groups_changed(struct edits *e, uint32_t node) {
   if (!row) return;
   const uint32_t last = e->groups->n_changed;
   if (row->n_changed > 0 && e->groups->changed[last - 1] == node) return;
-  const uint32_t at = TABLE_ADD(e->groups, changed, 1);
-  e->groups->changed[at] = node;
+  *TABLE_PUSH(e->groups, changed) = node;
   row->n_changed++;
 }
 
 void edit_groups_replaced(struct edits *e, uint32_t tensor) {
   struct edit_group_row *row = newest(e);
   if (!row) return;
-  const uint32_t at = TABLE_ADD(e->groups, replaced, 1);
-  e->groups->replaced[at] = tensor;
+  *TABLE_PUSH(e->groups, replaced) = tensor;
   row->n_replaced++;
 }
 
@@ -84,8 +81,7 @@ void edit_groups_forwarded(struct edits *e, uint32_t from, uint32_t to) {
     const struct edit_forwarded *f = &e->groups->forwards[e->groups->n_forwards - 1];
     if (f->from == from && f->to == to) return;
   }
-  const uint32_t at = TABLE_ADD(e->groups, forwards, 1);
-  e->groups->forwards[at] = (struct edit_forwarded){from, to};
+  *TABLE_PUSH(e->groups, forwards) = (struct edit_forwarded){from, to};
   row->n_forwards++;
 }
 
@@ -103,10 +99,8 @@ void edit_groups_removing(struct edits *e, uint32_t node) {
       const bool graphs = a->type == ATTR_GRAPH || a->type == ATTR_GRAPHS;
       if (a->flags & ATTR_DEAD || !graphs || a->first == NO_ID) continue;
       for (uint32_t g = 0; g < a->count; g++)
-        for (uint32_t k = m->graphs[a->first + g].first_node; k != NO_ID; k = m->nodes[k].next) {
-          const uint32_t at = TABLE_ADD(e->groups, removed, 1);
-          e->groups->removed[at] = k;
-        }
+        for (uint32_t k = m->graphs[a->first + g].first_node; k != NO_ID; k = m->nodes[k].next)
+          *TABLE_PUSH(e->groups, removed) = k;
     }
   }
   row->n_removed = e->groups->n_removed - row->removed;

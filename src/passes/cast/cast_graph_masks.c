@@ -483,9 +483,7 @@ struct cast_graph_masks *cast_graph_masks_of(struct kit *k, const struct model_c
 }
 
 void cast_graph_masks_free(struct cast_graph_masks *g) {
-  TABLE_FREE(g, states);
-  TABLE_FREE(g, edges);
-  TABLE_FREE(g, list);
+  TABLES_FREE(g, states, edges, list);
 }
 
 unsigned cast_graph_far(const struct cast_graph_masks *g, uint32_t value) {

@@ -453,9 +453,7 @@ static int run(struct pass_env *env, void *with, struct err *err) {
   for (uint32_t g = 0; g < n_graphs; g++)
     if (options->strict_compat ? g == m->main_graph : m->graphs[g].kind != GRAPH_TRAINING)
       rewrite_graph(&w, g);
-  TABLE_FREE(&w, sites);
-  TABLE_FREE(&w, transposed);
-  TABLE_FREE(&w, widened);
+  TABLES_FREE(&w, sites, transposed, widened);
   warn_of_opset(&w);
   return kit_done(&w.k, err);
 }

@@ -279,8 +279,7 @@ static int run(struct pass_env *env, void *with, struct err *err) {
       kit_report(&k, &(struct kit_report){.node = n, .reason = "folded", .weight = f.weight + 1});
       fold(&k, n, &f);
     }
-  TABLE_FREE(&r, nodes);
-  TABLE_FREE(&r, of);
+  TABLES_FREE(&r, nodes, of);
   return kit_done(&k, err) < 0 ? -1 : rc;
 }
 

@@ -292,8 +292,7 @@ static int choose(struct dynamic *d, struct err *err) {
   struct dynamic_questions q = {0};
   (void)look(d, &q);
   const int rc = dynamic_choose(d, &q, err);
-  TABLE_FREE(&q, tensors);
-  TABLE_FREE(&q, codes);
+  TABLES_FREE(&q, tensors, codes);
   return rc;
 }
 

@@ -383,7 +383,5 @@ void requantize_fold(struct kit *k, const struct requantize_options *options) {
       move_codes(&f, nodes[i]);
   }
   arena_free(&a);
-  TABLE_FREE(&f, made);
-  TABLE_FREE(&f, of_recipe);
-  TABLE_FREE(&f, nodes);
+  TABLES_FREE(&f, made, of_recipe, nodes);
 }

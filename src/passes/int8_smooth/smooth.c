@@ -305,9 +305,7 @@ static int run_smooth(struct pass_env *env, void *with, struct err *err) {
   kit_infer(&s.k);
   name_filter_warn(&filter, 1, env);
   const int rc = walk(&s, err);
-  TABLE_FREE(&s, uses);
-  TABLE_FREE(&s, sites);
-  TABLE_FREE(&s, of_value);
+  TABLES_FREE(&s, uses, sites, of_value);
   arena_free(&s.arena);
   return kit_done(&s.k, err) < 0 ? -1 : rc;
 }

@@ -163,7 +163,6 @@ int smooth_auto(struct smooth *s, struct err *err) {
     struct smooth_site *site = &s->sites[asked.sites[i]];
     site->alpha = best_of(site, found + (size_t)i * CANDIDATES * PARTS);
   }
-  TABLE_FREE(&asked, of);
-  TABLE_FREE(&asked, sites);
+  TABLES_FREE(&asked, of, sites);
   return rc;
 }

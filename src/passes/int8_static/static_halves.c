@@ -125,8 +125,7 @@ int static_find_wide(struct static_run *s, struct err *err) {
   const int rc = n ? findings_ask(s->k.env, q.of, q.n_of, false, found, err) : 0;
   for (uint32_t i = 0; i < n && rc == 0; i++)
     s->biases[asked[i].bias].wide = is_wide(&asked[i], found);
-  TABLE_FREE(&q, of);
-  TABLE_FREE(&q, place);
+  TABLES_FREE(&q, of, place);
   arena_free(&a);
   return rc;
 }

@@ -180,8 +180,7 @@ void static_find_bare(struct static_run *s) {
     while (b.n_again > 0)
       find_bare_at(s, &b, b.again[--b.n_again]);
   }
-  TABLE_FREE(&b, others);
-  TABLE_FREE(&b, again);
+  TABLES_FREE(&b, others, again);
 }
 
 bool static_is_bare(const struct static_run *s, uint32_t node, bool int8) {
@@ -277,9 +276,7 @@ void static_find_before_bodies(struct static_run *s) {
     const enum before how = b.queue[--b.n_queue];
     look_before(s, &b, b.queue[--b.n_queue], how);
   }
-  TABLE_FREE(&b, seen);
-  TABLE_FREE(&b, codes);
-  TABLE_FREE(&b, queue);
+  TABLES_FREE(&b, seen, codes, queue);
 }
 
 // ---- constants -----------------------------------------------------------------------------------
@@ -323,8 +320,7 @@ static void find_folded(struct static_run *s) {
     for (struct kit_use u = kit_uses(k, f.values[--f.n_values]); kit_use(k, &u);)
       if (k->m->nodes[u.node].graph == s->graph && --f.waits[u.node] == 0)
         note_folded(s, &f, u.node);
-  TABLE_FREE(&f, waits);
-  TABLE_FREE(&f, values);
+  TABLES_FREE(&f, waits, values);
 }
 
 bool static_is_folded(struct static_run *s, uint32_t value) {

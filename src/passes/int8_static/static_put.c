@@ -104,8 +104,7 @@ static void list_uses(struct static_run *s, uint32_t value, bool int8, struct us
 }
 
 static void free_uses(struct uses *uses) {
-  TABLE_FREE(uses, at);
-  TABLE_FREE(uses, bare);
+  TABLES_FREE(uses, at, bare);
 }
 
 // Nodes that take part (`which`): all, those that get the converted form, or those of a list that do not.

@@ -15,7 +15,6 @@
 
 #include "base/size_words.h"
 
-
 enum { MIN_OPSET = 13, PAD_AXES_OPSET = 18, DIGIT = 256 };
 
 // ---- options -----------------------------------------------------------------------------------
@@ -315,7 +314,6 @@ int lower_window_walk(struct pass_env *env, const struct lower_options *options,
       if (!why) why = visit(&l, n);
       if (why) kit_skipped(k, n, why);
     }
-  TABLE_FREE(&l, shared);
-  TABLE_FREE(&l, of_recipe);
+  TABLES_FREE(&l, shared, of_recipe);
   return kit_done(k, err);
 }

@@ -202,9 +202,7 @@ static void begin(struct nbits_work *w, struct pass_env *env,
 
 static int end(struct nbits_work *w, struct list *list, int rc, struct err *err) {
   TABLE_FREE(list, sites);
-  TABLE_FREE(w, tensors);
-  TABLE_FREE(w, shares);
-  TABLE_FREE(w, share_of);
+  TABLES_FREE(w, tensors, shares, share_of);
   return kit_done(&w->k, err) ? -1 : rc;
 }
 

@@ -507,8 +507,7 @@ static int run(struct pass_env *env, void *with, struct err *err) {
   kit_infer_more(k);
   for (uint32_t i = 0; i < r.n_made; i++)
     if (kit_op(k, r.made[i]) != OP_NONE) grow(k, r.made[i]);
-  TABLE_FREE(&r, products);
-  TABLE_FREE(&r, made);
+  TABLES_FREE(&r, products, made);
   return kit_done(k, err);
 }
 

@@ -177,8 +177,7 @@ static int run(struct pass_env *env, void *with, struct err *err) {
     if (k->m->nodes[node].flags & NODE_DEAD || r.seen[kit_in(k, node, 0)]) continue;
     visit(k, r.nodes, node, &r.seen[kit_in(k, node, 0)]);
   }
-  TABLE_FREE(&r, matmuls);
-  TABLE_FREE(&r, seen);
+  TABLES_FREE(&r, matmuls, seen);
   return kit_done(k, err);
 }
 

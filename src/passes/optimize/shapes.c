@@ -442,8 +442,7 @@ static int run(struct pass_env *env, void *with, struct err *err) {
   for (uint32_t g = 0; kit_graph(&s.k, &g); g++)
     walk(&s, g);
   env->result->held_back = s.held_back;
-  TABLE_FREE(&s, places);
-  TABLE_FREE(&s, filled);
+  TABLES_FREE(&s, places, filled);
   value_set_free(&s.lists);
   return kit_done(&s.k, err);
 }

@@ -33,6 +33,5 @@ void value_set_clear(struct value_set *s) {
 }
 
 void value_set_free(struct value_set *s) {
-  TABLE_FREE(s, slots);
-  TABLE_FREE(s, filled);
+  TABLES_FREE(s, slots, filled);
 }

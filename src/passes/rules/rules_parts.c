@@ -12,8 +12,7 @@ static struct rules_run borrow(struct kit *k) {
 
 static uint32_t give_back(struct rules_run *run, struct kit *k, const struct rules_value *made) {
   const uint32_t recipe = rules_recipe_of(run, made);
-  TABLE_FREE(run, sizes);
-  TABLE_FREE(run, terms);
+  TABLES_FREE(run, sizes, terms);
   arena_free(&run->match);
   *k = run->k;
   return recipe;

@@ -122,8 +122,7 @@ static struct rules_candidate candidates(struct rules_run *run, enum op op, enum
         (lets(b, g[0], first) && lets(b, g[1], second)) ||
         ((turns || b->entries[i].either) && lets(b, g[0], second) && lets(b, g[1], first));
     if (!fits || !run->entry_on[i]) continue;
-    const uint32_t at = TABLE_ADD(run, kept, 1);
-    run->kept[at] = i;
+    *TABLE_PUSH(run, kept) = i;
     made.n++;
   }
   run->candidates[slot] = made;
@@ -165,8 +164,7 @@ static bool alive(const struct rules_run *run, uint32_t node) {
 static void put_down(struct rules_run *run, uint32_t node) {
   if (!(run->marks[node] & VISITED) || run->marks[node] & QUEUED || !alive(run, node)) return;
   run->marks[node] |= QUEUED;
-  const uint32_t at = TABLE_ADD(run, queue, 1);
-  run->queue[at] = node;
+  *TABLE_PUSH(run, queue) = node;
 }
 
 // The nodes that may match now: users of the node, as far as the deepest rule sees. In run->match.
@@ -270,8 +268,7 @@ static bool place(struct rules_run *run, const struct rules_value *result) {
   for (uint32_t node = k->m->n_nodes; node-- > before;) {
     run->burnt[node] = burnt;
     run->marks[node] |= mark;
-    const uint32_t at = TABLE_ADD(run, stack, 1);
-    run->stack[at] = node;
+    *TABLE_PUSH(run, stack) = node;
   }
   for (uint32_t i = 1; i < n_users; i++)
     put_down(run, nearby[i]);
@@ -304,8 +301,7 @@ static const char *refused(struct rules_run *run, uint16_t pass) {
 static void put_off(struct rules_run *run, uint32_t node) {
   if (run->marks[node] & WAITS) return;
   run->marks[node] |= WAITS;
-  const uint32_t at = TABLE_ADD(run, late, 1);
-  run->late[at] = node;
+  *TABLE_PUSH(run, late) = node;
 }
 
 // When the match at hand may be rewritten: LATER: after what does not wait; SPENT: after the budget, which is never.
@@ -419,8 +415,7 @@ static bool seen_before(struct rules_run *run, uint32_t turn) {
   const uint64_t now = rules_digest(run);
   for (uint32_t i = 0; i < run->n_seen; i++)
     if (run->seen[i] == now) return true;
-  const uint32_t at = TABLE_ADD(run, seen, 1);
-  run->seen[at] = now;
+  *TABLE_PUSH(run, seen) = now;
   return false;
 }
 

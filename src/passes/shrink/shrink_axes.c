@@ -54,7 +54,6 @@ int shrink_axes(struct shrinking *s, struct shrink_options *options, struct aren
   if (rc == 0) choose(&q, answers, axes);
   options->axes = axes;
   options->n_axes = n;
-  TABLE_FREE(&q, codes);
-  TABLE_FREE(&q, tensors);
+  TABLES_FREE(&q, codes, tensors);
   return rc;
 }

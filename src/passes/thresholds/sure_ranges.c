@@ -452,7 +452,5 @@ int sure_ranges_find(struct sure_ranges *r, struct kit *k,
 }
 
 void sure_ranges_done(struct sure_ranges *r) {
-  TABLE_FREE(r, of);
-  TABLE_FREE(r, wanted);
-  TABLE_FREE(r, constants);
+  TABLES_FREE(r, of, wanted, constants);
 }

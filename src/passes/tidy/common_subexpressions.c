@@ -327,9 +327,7 @@ int common_subexpressions(struct pass_env *env, const struct name_filter *nodes,
   for (uint32_t g = 0; kit_graph(&k, &g); g++)
     if (env->m->graphs[g].parent == NO_ID) walk_from(&w, g);
   effects_done(&w.effects);
-  TABLE_FREE(&w, met);
-  TABLE_FREE(&w, slots);
-  TABLE_FREE(&w, stand_ins);
+  TABLES_FREE(&w, met, slots, stand_ins);
   value_set_free(&w.constants);
   return kit_done(&k, err);
 }

@@ -180,8 +180,7 @@ static int ask(struct equal *q, struct err *err) {
     *TABLE_PUSH(q, questions) = x->recipe;
     q->asked[x->recipe] = q->n_questions;
   }
-  TABLE_FREE(&by, first);
-  TABLE_FREE(&by, several);
+  TABLES_FREE(&by, first, several);
   if (q->n_questions == 0 || q->options->at_hand || !env->ask) return 0;
   TABLE_ADD(q, answers, q->n_questions);
   if (answers_ask(&likenesses_form, env, LIKENESSES_STAGE, q->questions, q->n_questions, q->answers,

@@ -447,8 +447,7 @@ static void put_book(struct compile_writer *w, struct rules_book *book) {
 }
 
 static void free_ids(struct compile_ids *ids) {
-  TABLE_FREE(ids, items);
-  TABLE_FREE(ids, at);
+  TABLES_FREE(ids, items, at);
 }
 
 int compile_book(struct compile *c, struct rules_book *book) {
@@ -460,10 +459,8 @@ int compile_book(struct compile *c, struct rules_book *book) {
                                      &w.literals, &w.passes, &w.gates};
   for (uint32_t i = 0; i < sizeof ids / sizeof *ids; i++)
     free_ids(ids[i]);
-  for (uint32_t i = 0; i < w.n_about; i++) {
-    TABLE_FREE(&w.about[i], keys);
-    TABLE_FREE(&w.about[i], texts);
-  }
+  for (uint32_t i = 0; i < w.n_about; i++)
+    TABLES_FREE(&w.about[i], keys, texts);
   TABLES_FREE(&w, int_values, float_values, code, cells, rules, entries, about);
   return rc;
 }

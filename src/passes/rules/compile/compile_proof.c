@@ -209,8 +209,7 @@ static int prove_set(struct compile *c, uint32_t key, struct order *o) {
     c->err = err;
     if (rc) *err = first;
   }
-  TABLE_FREE(&s, members);
-  TABLE_FREE(&s, sorted);
+  TABLES_FREE(&s, members, sorted);
   return rc;
 }
 
