@@ -27,7 +27,7 @@ OTHERS = {
 }
 NUMBERS = {"0": "1", "1": "2", "-1": "1", "inf": "-inf", "-inf": "inf", "true": "false", "false": "true", "ones": "0", "2": "3"}
 TURNED = {"Sub", "Div", "MatMul", "Where", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Pow"}
-TRUE, BITS = {"And", "Or", "Xor", "Not"} | compiler.COMPARISONS, {"BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitwiseNot"}
+TRUE, BITS = {"And", "Or", "Xor", "Not"} | {"Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"}, {"BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitwiseNot"}
 
 
 def filled(tree, row):
@@ -105,7 +105,6 @@ def main():
     p.add_argument("files", nargs="+")
     a = p.parse_args()
     schema = compiler.Schema(a.schema, a.functions)
-    compiler.take_flags(schema)
     book, mutant_book = compiler.Book(), compiler.Book()
     for path in sorted(a.files):
         compiler.read(path, book)

@@ -5,17 +5,15 @@
 
 FOLDER has the tables of operators (*.ops) and what reads them, compile_schema.py.
 
-Four steps, from top to bottom of this file: reading (text to statements to trees), checking (every name bound, every
-type right, every operator known), the proof that rewriting ends (a measure that falls, or an order of operators that
-nothing turns round), and writing (programs of 16-bit words and the tables around them). Templates are kept: a rule
-`for F in Add Mul` is one program with a table of two rows, and `{F}` a column of it. Every error is one line,
+Three steps, from top to bottom of this file: reading (text to statements to trees), checking (every name bound, every
+type right, every operator known), and writing (programs of 16-bit words and the tables around them). That rewriting ends,
+and that no rule rounds before a jump, is proven by the compiler in C alone, of these files as of users'. Templates are
+kept: a rule `for F in Add Mul` is one program with a table of two rows, and `{F}` a column of it. Every error is one line,
 `FILE:LINE: what is wrong`, followed by the rule's text, and the exit code is 1.
 """
 
 import argparse
-import collections
 import itertools
-import math
 import re
 import sys
 from dataclasses import dataclass, field
@@ -466,7 +464,7 @@ class Schema:
         import compile_schema
 
         self.numbers, self.floors, self.functions, self.most = {"": 0}, [0], {}, [0]
-        self.flagged = collections.defaultdict(set)
+        self.commutes = set()
         self.least, self.written = [0], [""]
         self.real_floors = [0]
         for name, domain, op, least, most, _ in compile_schema.kit_rows(compile_schema.load(schema)[0]):
@@ -479,8 +477,8 @@ class Schema:
             self.most.append(most)
             self.least.append(least)
             self.written.append(op.name)
-            for flag in op.flags:
-                self.flagged[flag].add(name)
+            if "commutative" in op.flags:
+                self.commutes.add(name)
         for m in re.finditer(r'^RULES_FUNCTION\((\w+), "([^"]*)", "(\w)"\)', Path(functions).read_text(), re.M):
             self.functions[m[1]] = (m[2], m[3])
 
@@ -674,310 +672,8 @@ def show(e):
     return {"field": lambda: f"{e[1]}.{e[2]}", "list": lambda: f"[{','.join(map(show, e[1]))}]"}.get(kind, lambda: f"({kind})")()
 
 
-# Filled by compile_files, of the schema: operators whose operands may change places, ...
-COMMUTES, JUMPS, UNROUNDED = set(), set(), set()
-
-
-# ---- the proof that rewriting ends -----------------------------------------------------------------------------------
-#
-# A rule is safe if its result is smaller than its pattern, in this order: comparisons fed by arithmetic, sugar (operators
-# that others can say), height (what moves towards the outputs, or towards the inputs, comes nearer), nodes. A rule that
-# does not get smaller is safe too where its root operator is above all operators that it makes, in an order that the
-# rules of its keys agree about. Terms of constants count nothing: they fold. And no rule of a key may undo another.
-
-SUGAR = dict(Sub=4, Div=4, Flatten=3, Squeeze=3, Unsqueeze=3, Neg=2, Less=1, LessOrEqual=1)
-ALWAYS = dict(Transpose=16, Not=4, BitwiseNot=4, Where=1)  # weights: what moves out, whatever its operands
-CONSTANT = dict(Mul=8, Add=4, MatMul=2)  # with a constant operand
-PLAIN = dict(MatMul=1)  # without
-FROM_INPUT = {"Reshape", "Unsqueeze", "Slice", "Split", "ops_Im2Col", "Concat"}
-COMPARISONS = {"Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"}
-STAY = {"Expand", "Shape"}  # nodes of constants may stay nodes (rules_fold.c)
-ANSWERED = {"common_scale"}  # a rule that asks for it makes what no longer has it
-FEEDS = set("Add Sub Mul Neg Clip Relu Sigmoid ops_Silu Exp Log Pow".split())
-
-
-def simple(t, row, known):
-    """A pattern or result as a term of names and operators: ('op', OP, attributes, operands) · ('x', name, constant).
-
-    Of alternatives the first counts, of a condition the branch that makes more, of many operands one.
-    """
-    kind = t[0]
-    if kind in ("var", "opt", "name", "rest", "splat"):
-        return ("x", t[1], known.get(t[1]) == "c")
-    if kind in ("lit", "word", "num", "ints", "any", "list", "text", "none"):
-        return ("x", "#" + str(t[1:2]), True)
-    if kind == "field":
-        return ("x", t[2], known.get(t[2]) == "c")
-    if kind == "alt":
-        return simple(t[1][0], row, known)
-    if kind == "each":
-        return simple(t[-1], row, known)
-    if kind == "for":  # what runs over constants is one
-        return simple(t[-1], row, {**known, t[1]: known.get(t[2])})
-    if kind == "set":
-        return simple(t[1], row, known)
-    if kind == "else":
-        return simple(t[1], row, known)
-    if kind == "ifelse":
-        return max((simple(x, row, known) for x in t[2:]), key=lambda s: len(list(walk(s))))
-    if kind == "call":
-        if t[1] in ("expand", "spread", "padded", "turned", "sliced"):
-            return simple(t[2][0], row, known)
-        return ("x", "#" + t[1], True)
-    args = [simple(x, row, known) for x in t[5] if x[0] != "none"]
-    if args and all(a[0] == "x" and a[2] for a in args):
-        return ("x", "#" + str(args), True)
-    return ("op", called(t, row), t[3], args)
-
-
-def called(t, row):
-    """The operator of a tree, as the kit calls it: ops_Silu."""
-    return (t[1] + "_" if t[1] else "") + fill(t[2], row)
-
-
-def constants(where):
-    """What must be constant (c) or must not (v) wherever the condition holds: a dict for each of its alternatives."""
-    if not where:
-        return [{}]
-    if where[0] == "or":
-        return constants(where[1]) + constants(where[2])
-    if where[0] == "and":
-        return [{**a, **b} for a in constants(where[1]) for b in constants(where[2])][:64]
-    if where[0] == "call" and where[1] in ("consts", "vars"):
-        return [{x[1]: where[1][0] for x in where[2] if x[0] in ("name", "splat")}]
-    return [{}]
-
-
-def nodes_of(t, depth=0):
-    if t[0] == "op":
-        yield t, depth
-        for x in t[3]:
-            yield from nodes_of(x, depth + 1)
-
-
-def heights(t):
-    return 1 + max(map(heights, t[3]), default=0) if t[0] == "op" else 0
-
-
-def measure(t, upwards):
-    fed = sugar = height = nodes = 0
-    for n, depth in nodes_of(t):
-        op, args = n[1], n[3]
-        constant = any(x[0] == "x" and x[2] for x in args)
-        if op in COMPARISONS:
-            # Counted twice on the left: constants go to the right, and then away.
-            for i, x in enumerate(args):
-                invertible = x[0] == "op" and x[1] in FEEDS
-                if invertible and (len(x[3]) == 1 or x[3][0] == x[3][1] or any(y[0] == "x" and y[2] for y in x[3])):
-                    fed += 2 - min(i, 1)
-        bare = (op == "Transpose" and n[2].get("perm", ("none",)) == ("none",)) or (op == "Reshape" and n[2].get("allowzero") == ("none",))
-        bare |= op == "Squeeze" and len(args) == 1
-        twice = op == "Add" and len(args) == 2 and args[0] == args[1]
-        turned = op in ("Xor", "BitwiseXor") and any(x[0] == "x" and x[1] == "#('ones',)" for x in args)
-        sugar += 4 * (bare or twice or turned) + SUGAR.get(op, 0)
-        if op in FROM_INPUT or (upwards and op == "Transpose"):
-            height += 2 * (heights(n) - 1)
-        elif op in ALWAYS:
-            height += depth * ALWAYS[op]
-        elif op.startswith("Reduce"):
-            height += depth
-        else:
-            height += depth * (CONSTANT.get(op, 3) if constant else PLAIN.get(op, 2))
-        nodes += 1
-    return fed, sugar, height, nodes
-
-
-def folds(rule, row, known):
-    """Is the result a constant, whatever becomes of it: no node at all?"""
-    ops = [fill(t[2], row) for t in walk(rule.result) if t[0] == "op"]
-    stays = any(t[0] == "call" or (t[0] == "op" and t[1]) for t in walk(rule.result)) or not STAY.isdisjoint(ops)
-    result = simple(rule.result, row, known)
-    return not stays and result[0] == "x" and result[2] and bool(ops)
-
-
-def smaller(rule, row, upwards):
-    known = constants(rule.where)
-    if all(folds(rule, row, k) for k in known):
-        return True
-    if any(t[0] == "call" and t[1] in ANSWERED for t in walk(rule.where)):
-        return True
-    return all(measure(simple(rule.result, row, k), upwards) < measure(simple(rule.pattern, row, k), upwards) for k in known)
-
-
-def unify(p, t, env):
-    """Matches a pattern's term against another term, whose names stand for themselves."""
-    if p[0] == "x":
-        if p[1][0] == "#":
-            return env if t[0] == "x" and t[2] else None
-        if p[1] in env:
-            return env if env[p[1]] == t else None
-        return None if p[2] and not (t[0] == "x" and t[2]) else {**env, p[1]: t}
-    if t[0] != "op" or t[1] != p[1] or len(t[3]) != len(p[3]):
-        return None
-    for k, v in p[2].items():
-        if v == ("none",) and k in t[2]:
-            return None
-    orders = [t[3], t[3][::-1]] if p[1] in COMMUTES and len(t[3]) == 2 else [t[3]]
-    for order in orders:
-        got = env
-        for a, b in zip(p[3], order):
-            got = unify(a, b, got) if got is not None else None
-        if got is not None:
-            return got
-    return None
-
-
-def build(t, env):
-    if t[0] == "x":
-        return env.get(t[1], t)
-    return ("op", t[1], t[2], [build(x, env) for x in t[3]])
-
-
-def alike(a, b):
-    if a[0] != b[0]:
-        return False
-    if a[0] == "x":
-        return a[1] == b[1]
-    if a[1] != b[1] or len(a[3]) != len(b[3]):
-        return False
-    same = all(map(alike, a[3], b[3]))
-    return same or (a[1] in COMMUTES and all(map(alike, a[3], b[3][::-1])))
-
-
-def undoes(a, row_a, b, row_b):
-    """Does rule b, applied to the result of a, give a's pattern again? What b needs to be constant then is so in a too."""
-    for known_a, known_b in itertools.product(constants(a.where), constants(b.where)):
-        after = simple(a.result, row_a, known_a)
-        env = unify(simple(b.pattern, row_b, known_b), after, {})
-        if env is None:
-            continue
-        known, clash = dict(known_a), False
-        for name, letter in known_b.items():
-            term = env.get(name, ("x", "", False))
-            if term[0] == "op" or term[1][:1] == "#":
-                clash |= (term[0] == "op") == (letter == "c")
-            else:
-                clash |= known.setdefault(term[1], letter) != letter
-        if not clash and alike(build(simple(b.result, row_b, known_b), env), simple(a.pattern, row_a, known)):
-            return True
-    return False
-
-
-# ---- the proof that truth values stay ---------------------------------------------------------------------------------
-#
-# A comparison, or what makes whole numbers of others, jumps where its operand changes by less than rounding. So what is rounded
-# before one stays as it is, or the rule is finite: it takes for granted that no operand lies so near to a jump. Of constants
-# alone it does not matter; a function that finds the least operand that a sum or product takes to a threshold stands for that.
-# The schema says which operators jump and which round nothing; a Cast jumps unless it is known to make floats.
-
-FLOATS = {1, 10, 11, 16}  # types that round alike in all their range
-STANDS_FOR = {"least_sum": "Add", "least_factor": "Mul"}
-
-
-def wants_float(condition, name):
-    """Does it hold only where the name is the number of a type of floats?"""
-    if condition and condition[0] == "and":
-        return wants_float(condition[1], name) or wants_float(condition[2], name)
-    if not condition or condition[0] != "cmp" or condition[2] != ("name", name):
-        return False
-    if condition[1] == "==":
-        return is_float(condition[3])
-    return condition[1] == "in" and condition[3][0] == "list" and all(map(is_float, condition[3][1]))
-
-
-def is_float(e):
-    return e[0] == "num" and e[1] in FLOATS and isinstance(e[1], int)
-
-
-def jumps(rule, t):
-    to = t[2].get("to") if t[1] == "Cast" else None
-    if to and to[0] in ("var", "name"):
-        return not wants_float(rule.where, to[1])
-    return not is_float(to) if to else t[1] in JUMPS
-
-
-def rounded_before(rule, t, inside=False):
-    """The operators of a term that round what one that jumps is given."""
-    if t[0] == "op":
-        if inside and t[1] not in UNROUNDED:
-            yield t[1]
-        for x in t[3]:
-            yield from rounded_before(rule, x, inside or jumps(rule, t))
-
-
-def prove_jumps(rule):
-    if LEVELS[rule.level] != "rounding":
-        return
-    stands_for = sorted(STANDS_FOR[t[1]] for t in walk(rule.result) if t[0] == "call" and t[1] in STANDS_FOR)
-    for row, known in itertools.product(rule.rows, constants(rule.where)):
-        before, after = (list(rounded_before(rule, simple(t, row, known))) for t in (rule.pattern, rule.result))
-        if after or sorted(before) != stands_for:
-            raise at(rule, "the level must be 'finite': the rule changes rounding before a comparison or before a conversion to whole numbers")
-
-
 def at(rule, what):
     return RulesError(f"{rule.file}:{rule.line}: {what}\n  {rule.text}")
-
-
-def prove(book):
-    groups = {}
-    for rule in book.rules:
-        prove_jumps(rule)
-    for rule in book.rules:
-        if rule.once:
-            continue
-        for key in [key for key in rule.keys if key not in ("none", "infers")] or [rule.names[0]]:
-            groups.setdefault(key, []).append(rule)
-    checked = set()
-    for rules in groups.values():
-        concrete = [(r, row) for r in rules for row in r.rows]
-        by_root = {}
-        for r, row in concrete:
-            by_root.setdefault(called(r.pattern, row), []).append((r, row))
-        for r, row in concrete:
-            after = simple(r.result, row, {})
-            for other, row_b in by_root.get(after[1] if after[0] == "op" else None, []):
-                pair = (id(r), id(other), str(row), str(row_b))
-                if pair in checked:
-                    continue
-                checked.add(pair)
-                if undoes(r, row, other, row_b):
-                    what = "the rule reverses itself" if other is r else f"the rule in {other.file}:{other.line} ({other.names[0]}) reverses it"
-                    raise at(r, f"{what}: rewriting would not end")
-        try:
-            prove_order(concrete)
-        except RulesError as e:
-            try:
-                prove_order(concrete, upwards=True)
-            except RulesError:
-                raise e from None
-
-
-def prove_order(concrete, upwards=False):
-    """Rules that do not get smaller must agree about an order of operators. Transposes move to the outputs, or to the inputs."""
-    edges = {}
-    for r, row in concrete:
-        if smaller(r, row, upwards):
-            continue
-        root = called(r.pattern, row)
-        for n, _ in nodes_of(simple(r.result, row, constants(r.where)[0])):
-            if n[1] == root:
-                raise at(r, f"the result is not smaller than the pattern and contains {root} again: rewriting may not end")
-            edges.setdefault(root, {}).setdefault(n[1], r)
-    done, path = set(), []
-
-    def visit(op):
-        if op in done:
-            return
-        if op in path:
-            raise at(edges[path[-1]][op], f"{' makes '.join(path[path.index(op) :] + [op])}, and none of these rules makes the graph smaller: rewriting may not end")
-        path.append(op)
-        for below in edges.get(op, {}):
-            visit(below)
-        done.add(path.pop())
-
-    for op in list(edges):
-        visit(op)
 
 
 # ---- writing -----------------------------------------------------------------------------------------------------
@@ -1002,6 +698,19 @@ class Table:
             self.ids[x] = len(self.items)
             self.items.append(x)
         return self.ids[x]
+
+
+def constants(where):
+    """What must be constant (c) or must not (v) wherever the condition holds: a dict for each of its alternatives."""
+    if not where:
+        return [{}]
+    if where[0] == "or":
+        return constants(where[1]) + constants(where[2])
+    if where[0] == "and":
+        return [{**a, **b} for a in constants(where[1]) for b in constants(where[2])][:64]
+    if where[0] == "call" and where[1] in ("consts", "vars"):
+        return [{x[1]: where[1][0] for x in where[2] if x[0] in ("name", "splat")}]
+    return [{}]
 
 
 def asks_fits(where, name):
@@ -1167,7 +876,7 @@ class Writer:
         if not many:
             out += [P["ARITY"], number, len(args)]
         names = {fill(op, row) for row in self.now.rows}
-        if not many and len(args) == 2 and not domain and names & COMMUTES:
+        if not many and len(args) == 2 and not domain and names & self.schema.commutes:
             out += [P["FLIP"], number]
             self.n_choices += 1
         for i, a in enumerate(args):
@@ -1418,15 +1127,8 @@ def text(s):
     return '"' + s.replace("\\", "\\\\").replace('"', '\\"').replace("?", "\\?") + '"'
 
 
-def take_flags(schema):
-    for names, flag in ((COMMUTES, "commutative"), (JUMPS, "jumps"), (UNROUNDED, "unrounded")):
-        names.clear()
-        names.update(schema.flagged[flag])
-
-
 def compile_files(files, schema, name, catalogue=False):
     book = Book()
-    take_flags(schema)
     for path in files:
         read(path, book)
     for rule in book.rules:
@@ -1434,7 +1136,6 @@ def compile_files(files, schema, name, catalogue=False):
             check(rule, schema)
         except RulesError as e:
             raise at(rule, e.args[0]) from None
-    prove(book)
     writer = Writer(book, schema)
     writer.all()
     return book, writer, writer.c(name, catalogue)
