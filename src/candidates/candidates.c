@@ -93,7 +93,6 @@ static void name_layers(struct candidates *c) {
 
 // ---- of what was measured ----------------------------------------------------------------------
 
-// All rows of candidate i of the options together. False if no weight takes it.
 bool candidates_total(const struct candidates *c, uint32_t i, struct candidates_row *sum) {
   *sum = (struct candidates_row){.x.scheme = c->options->candidates[i]};
   for (uint32_t k = 0; k < c->n_rows; k++) {

@@ -65,7 +65,8 @@ void infer_row_type(const struct infer *in, const struct infer_row *row, struct 
   out->dims = s->dims;
 }
 
-uint32_t infer_list_keep(struct infer *in, const struct infer_number *list, uint32_t n) {
+// Row + 1, or 0.
+static uint32_t keep_list(struct infer *in, const struct infer_number *list, uint32_t n) {
   if (n > INFER_LIST || (in->elements + n > ELEMENTS && n > FEW_ELEMENTS)) return 0;
   struct infer_number *kept = arena_copy(&in->kept, list, n * sizeof *kept);
   in->elements += n;
@@ -524,7 +525,7 @@ void infer_settle_list(struct infer *in, uint32_t value, const struct infer_numb
   for (uint32_t i = 0; i < n; i++)
     known += list[i].num != NO_ID;
   if (row->flags & ROW_SET || (n > 0 && known == 0) || !holds(in, row, n)) return;
-  row->list = infer_list_keep(in, list, n);
+  row->list = keep_list(in, list, n);
   join_call(in, value);
 }
 
@@ -662,6 +663,6 @@ void infer_source(struct infer *in, uint32_t value) {
   const struct infer_number *list;
   uint32_t n;
   if (!constant || !elements_of(in, c.tensor, &list, &n)) return;
-  const uint32_t kept = infer_list_keep(in, list, n);
+  const uint32_t kept = keep_list(in, list, n);
   infer_row_at(in, value)->list = kept;
 }

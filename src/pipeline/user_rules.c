@@ -6,7 +6,6 @@
 
 #include "base/again.h"
 #include "json/plain_file.h"
-#include "pipeline/groups.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -120,8 +120,6 @@ uint32_t infer_shape_of(struct infer *in, const dim_id *dims, uint32_t rank); //
 void infer_row_type(const struct infer *in, const struct infer_row *row, struct infer_type *out);
 // Do the model's declarations of a value, or its constant, say as much as is known of its dims?
 bool infer_declares(struct infer *in, uint32_t value, const struct infer_type *known);
-uint32_t infer_list_keep(struct infer *in, const struct infer_number *list,
-                         uint32_t n); // row + 1, or 0
 // Puts down what is known of a value: `type` joined with what the model declares, as the options say.
 void infer_settle(struct infer *in, uint32_t value, const struct infer_type *type,
                   enum infer_why why);

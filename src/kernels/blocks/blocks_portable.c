@@ -262,7 +262,6 @@ uint8_t *blocks_code_at(const struct kernels_panel *p, const struct kernels_bloc
   return columns ? p->codes + k * p->codes_stride + j : p->codes + j * p->codes_stride + k;
 }
 
-// Codes of one block, n of them, packed into all bytes of the block.
 void blocks_pack(uint8_t *out, const uint8_t *codes, size_t n, const struct kernels_block_format *f,
                  bool begins_group) {
   size_t each = 8u / f->bits, used = (n + each - 1) / each;

@@ -93,7 +93,7 @@ bool passes_called(const struct pass *pass, struct span name) {
   return span_eq(last, passes_class(pass)) || has_word(pass->classes, last);
 }
 
-bool passes_is_in(const struct pass *pass, struct span set) {
+static bool is_in(const struct pass *pass, struct span set) {
   return set.n > 0 && (span_eq(set, passes_family(pass)) || has_word(pass->keys, set));
 }
 
@@ -195,7 +195,7 @@ const struct pass *passes_named(const struct own_passes *own, struct span name, 
   if (one) return k == 0 ? one : NULL;
   for (uint32_t l = 0; l <= LISTS; l++)
     for (const struct pass *const *p = list_at(own, l); *p; p++)
-      if (passes_is_in(*p, name) && k-- == 0) return *p;
+      if (is_in(*p, name) && k-- == 0) return *p;
   return NULL;
 }
 

@@ -30,8 +30,6 @@ const struct pass *passes_known(const struct own_passes *own, struct span name, 
 // The family of a pass: what stands before the slash, or all of its name.
 struct span passes_family(const struct pass *pass);
 
-// Is the pass in that set, or of that family?
-bool passes_is_in(const struct pass *pass, struct span set);
 // Does the pass round activations elsewhere than before in a group of edits of that reason (pass.activations_in)?
 bool passes_rounds_in(const struct pass *pass, const char *reason);
 // The k-th word of a list with blanks between (pass.keys, pass.classes; NULL: empty); n 0: there are fewer.

@@ -117,7 +117,7 @@ void static_note_theirs(struct static_run *s, uint32_t node, enum static_theirs 
                      static_op_type(s, node));
 }
 
-void static_warn_theirs(struct static_run *s) {
+static void warn_theirs(struct static_run *s) {
   static const char *const what[STATIC_THEIRS] = {
       [STATIC_THEIRS_MASK] =
           "has a range that includes the values of a mask, so that other values share few codes",
@@ -229,7 +229,7 @@ static int quantize(struct static_run *s, struct err *err) {
   const bool as_codes = s->o->format == STATIC_QOPERATOR;
   if (as_codes) static_find_before_bodies(s);
   if (as_codes ? static_qoperator(s, err) : (static_mark(s, err) || static_put(s, err))) return -1;
-  static_warn_theirs(s);
+  warn_theirs(s);
   if (s->o->format != STATIC_QDQ && kit_has_scan(&s->k)) kit_declare_made(&s->k);
   if (s->o->compat && (as_codes || !s->o->add_qdq_pair_to_weight)) { // as quantize_static leaves it
     kit_site(&s->k, NO_ID, "unused");

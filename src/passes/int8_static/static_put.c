@@ -360,7 +360,7 @@ static void put_activation(struct static_run *s, uint32_t value, struct span ste
   }
 }
 
-int static_no_range(struct static_run *s, uint32_t value, struct err *err) {
+static int no_range(struct static_run *s, uint32_t value, struct err *err) {
   const bool has = value < s->n_range && s->range[value].type != DTYPE_UNDEFINED;
   const bool wants_spread = has && s->o->activation == DTYPE_FLOAT8E4M3FN;
   const struct quoted name = quote(model_value_name(s->k.m, value));
@@ -400,7 +400,7 @@ static int put_own(struct static_run *s, uint32_t value, struct err *err) {
   struct static_params p;
   if (is_dequantized(s, value)) return 0;
   if (kit_is_output(&s->k, value) && kit_maker(&s->k, value) == NO_ID) return 0;
-  if (!static_params_of(s, value, &p)) return static_no_range(s, value, err);
+  if (!static_params_of(s, value, &p)) return no_range(s, value, err);
   place_behind(s, value);
   const struct span stem = kit_stem_of(&s->k, value);
   const struct static_entry *e = static_entry_of(s, value);

@@ -23,9 +23,11 @@ static struct target_form form_of(const struct matmulnbits_options *o,
   return x;
 }
 
-uint32_t nbits_target_lacks(const struct matmulnbits_options *o,
-                            const struct matmulnbits_scheme *scheme, enum matmulnbits_op op,
-                            bool half) {
+// Features that the options' target does not run (target_features.def), of a weight in this scheme used by
+// this operator; 0: none, or no target.
+static uint32_t op_lacks(const struct matmulnbits_options *o,
+                         const struct matmulnbits_scheme *scheme, enum matmulnbits_op op,
+                         bool half) {
   const struct target_form form = form_of(o, scheme, op, half);
   return o->target ? target_form_needs(&form) & target_lacks(o->target) : 0;
 }
@@ -34,7 +36,7 @@ uint32_t nbits_target_lacks(const struct matmulnbits_options *o,
 static uint32_t lacks(const struct matmulnbits_options *o, const struct matmulnbits_scheme *s) {
   uint32_t set = 0;
   for (uint32_t op = MATMULNBITS_MATMUL; op <= MATMULNBITS_GATHER; op <<= 1)
-    if (o->op_types & op) set |= nbits_target_lacks(o, s, (enum matmulnbits_op)op, false);
+    if (o->op_types & op) set |= op_lacks(o, s, (enum matmulnbits_op)op, false);
   return set;
 }
 
@@ -91,7 +93,7 @@ int nbits_target_check(const struct matmulnbits_options *o, bool candidates_give
 bool nbits_target_refuses(const struct nbits_work *w, const struct nbits_site *s,
                           const struct matmulnbits_scheme *scheme) {
   const bool half = w->k.m->tensors[s->weight.tensor].dtype == DTYPE_FLOAT16;
-  return nbits_target_lacks(w->options, scheme, s->op, half) != 0;
+  return op_lacks(w->options, scheme, s->op, half) != 0;
 }
 
 void nbits_target_tell(struct nbits_work *w) {

@@ -142,7 +142,6 @@ static uint32_t unguarded(struct kit *k, uint32_t value, bool *guarded) {
   return p;
 }
 
-// A MatMul of Softmax and values: is it a candidate at all?
 bool attention_weights(struct kit *k, uint32_t node, bool *guarded, uint32_t *softmax) {
   if (kit_op(k, node) != OP_MatMul || kit_in(k, node, 0) == NO_ID) return false;
   const uint32_t p = unguarded(k, kit_in(k, node, 0), guarded);

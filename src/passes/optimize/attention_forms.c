@@ -132,7 +132,6 @@ static uint32_t packed(struct kit *k, const struct attention_packing *p) {
                   KIT_ATTRS_OF(p->rotary));
 }
 
-// Does the target of the Reshape mean the same for [b, s, h*d] as for [b, s, h, d]?
 bool attention_keeps_meaning(struct kit *k, uint32_t reshape) {
   dim_id list[RECIPE_MAX_RANK];
   uint32_t n;
@@ -144,7 +143,6 @@ bool attention_keeps_meaning(struct kit *k, uint32_t reshape) {
   return true;
 }
 
-// Is what the Reshape makes [b, s, h*d]?
 bool attention_joins_heads(struct kit *k, uint32_t reshape, const struct infer_type *q,
                            int64_t last) {
   struct infer_type y;

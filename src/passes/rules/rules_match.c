@@ -156,7 +156,8 @@ static double rounded(enum dtype t, double x) {
   return rules_number_get(t, raw, 0);
 }
 
-bool rules_is_literal(struct rules_run *run, uint32_t value, const struct rules_literal *literal) {
+// Is every element of a constant equal to it?
+static bool is_literal(struct rules_run *run, uint32_t value, const struct rules_literal *literal) {
   struct kit *k = &run->k;
   if (!rules_const(run, value)) return false;
   const enum dtype t = kit_dtype(k, value);
@@ -268,8 +269,7 @@ static bool run_program(struct rules_run *run, uint32_t from, uint32_t here) {
     }
     case RULES_P_LIT: {
       const uint32_t value = operand(run, w[2], w[3], here);
-      if (value == NO_ID ||
-          !rules_is_literal(run, value, run->book->literals + rules_cell(run, w[4])))
+      if (value == NO_ID || !is_literal(run, value, run->book->literals + rules_cell(run, w[4])))
         return false;
       if (w[1] != RULES_NOTHING && !put(run, w[1], rules_tensor(value))) return false;
       w += 5;

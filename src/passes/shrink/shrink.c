@@ -51,7 +51,8 @@ static bool sees_casts(const struct shrink_options *o) {
   return o->method == SHRINK_INTEGER_WEIGHTS && !o->compat;
 }
 
-bool shrink_weight_at(struct shrinking *s, uint32_t tensor, struct weight *w) {
+// The weight whose elements are stored in this tensor row, of a type that can be shrunk. Its own row is another one where a Cast makes it.
+static bool weight_at(struct shrinking *s, uint32_t tensor, struct weight *w) {
   struct kit *k = &s->k;
   if (!weights_at(k->m, tensor, w)) return false;
   const enum dtype dtype = (enum dtype)k->m->tensors[tensor].dtype;
@@ -112,7 +113,7 @@ static void shrink_weight(struct shrinking *s, const struct weight *w) {
 }
 
 bool shrink_takes(struct shrinking *s, uint32_t tensor, struct weight *w) {
-  return shrink_weight_at(s, tensor, w) && !obstacle(s, w);
+  return weight_at(s, tensor, w) && !obstacle(s, w);
 }
 
 // ---- options -----------------------------------------------------------------------------------
@@ -162,7 +163,7 @@ int pass_shrink(struct pass_env *env, const struct shrink_options *options, stru
     rc = shrink_widen_model(&s, err);
   else
     for (uint32_t t = 0; rc == 0 && t < n; t++)
-      if (shrink_weight_at(&s, t, &w)) shrink_weight(&s, &w);
+      if (weight_at(&s, t, &w)) shrink_weight(&s, &w);
   if (rc == 0 && s.adds) weights_free_initializers(env->edits);
   return kit_done(&s.k, err) ? -1 : rc;
 }

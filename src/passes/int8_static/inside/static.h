@@ -338,9 +338,8 @@ uint32_t static_weight_codes(struct static_run *s, const struct static_entry *en
 bool static_receives(const struct static_run *s, const struct static_overrides *with,
                      uint32_t node);
 
-// Notes that node, while it is there; and warns of what was noted, once for each kind.
+// Notes that node, while it is there, for a warning of each kind at the end.
 void static_note_theirs(struct static_run *s, uint32_t node, enum static_theirs kind);
-void static_warn_theirs(struct static_run *s);
 
 // Finds what stays float (static_leave.c), before anything is marked. Asked after it: why does the value, why does the node, and why does
 // a value that the node takes? A stable word; NULL: it need not; of values "" where nothing is to be said.

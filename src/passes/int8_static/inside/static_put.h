@@ -25,8 +25,6 @@ uint32_t static_first_user(struct static_run *s, uint32_t value);
 struct static_made *static_made_of(struct static_run *s, uint32_t value);
 // The scale (and zero point) that this consumer sees; NO_ID: the value was not quantized.
 uint32_t static_scale_for(struct static_run *s, uint32_t value, uint32_t node, uint32_t *zero);
-// ERR_INPUT that names the value.
-int static_no_range(struct static_run *s, uint32_t value, struct err *err);
 
 // Nodes whose bias wants much more room beside a stored weight than the others that take it get a copy of it.
 int static_part_weights(struct static_run *s, struct err *err);

@@ -41,11 +41,6 @@ void nbits_match(const struct model *m, struct matmulnbits_options *options,
 // or NULL.
 const char *nbits_obstacle(const struct model *m, const struct matmulnbits_options *options,
                            const struct nbits_site *s, const struct matmulnbits_scheme *scheme);
-// nbits_target.c. Features that the options' target does not run (target_features.def), of a weight in
-// this scheme used by this operator; 0: none, or no target.
-uint32_t nbits_target_lacks(const struct matmulnbits_options *o,
-                            const struct matmulnbits_scheme *scheme, enum matmulnbits_op op,
-                            bool half);
 // ERR_USAGE for options that ask for what the target does not run. Candidates and 8 bits for weights that
 // miss a gate are refused only where they were given: else they are left out.
 int nbits_target_check(const struct matmulnbits_options *o, bool candidates_given,

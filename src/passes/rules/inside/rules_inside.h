@@ -225,8 +225,6 @@ bool rules_match_first(struct rules_run *run, const struct rules_rule *rule, uin
 bool rules_match_next(struct rules_run *run);
 // Are two attributes or lists equal? 1, 0, -1: not known.
 int rules_equal(const struct rules_value *a, const struct rules_value *b);
-// Is every element of a constant equal to the literal?
-bool rules_is_literal(struct rules_run *run, uint32_t value, const struct rules_literal *literal);
 
 // ---- evaluating (rules_eval.c; rules_functions.h) -----------------------------------------------
 

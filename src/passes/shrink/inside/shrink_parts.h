@@ -31,8 +31,6 @@ void shrink_exchange(struct shrinking *s, const struct weight *w, uint32_t recip
 // What new tensors of a weight are called by: a Constant's node name, else the value's.
 struct span shrink_base_name(const struct shrinking *s, const struct weight *w);
 
-// The weight whose elements are stored in this tensor row, of a type that can be shrunk. Its own row is another one where a Cast makes it.
-bool shrink_weight_at(struct shrinking *s, uint32_t tensor, struct weight *w);
 // Is it one that the method takes?
 bool shrink_takes(struct shrinking *s, uint32_t tensor, struct weight *w);
 
