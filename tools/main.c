@@ -16,8 +16,8 @@
 #include "platform/machine.h"
 #include "platform/maps.h"
 #include "platform/stops.h"
-#include "resources/resources.h"
 #include "request/cli_request.h"
+#include "resources/resources.h"
 
 #include <string.h>
 

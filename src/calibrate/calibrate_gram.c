@@ -7,8 +7,8 @@
 #include "kernels/kernels.h"
 #include "platform/files.h"
 #include "platform/maps.h"
-#include "tensor_stats/second_moments.h"
 #include "resources/resources.h"
+#include "tensor_stats/second_moments.h"
 
 #include <errno.h>
 #include <math.h>

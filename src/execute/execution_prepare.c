@@ -13,8 +13,8 @@
 #include "execute/execution_stage.h"
 #include "pipeline/pipeline.h"
 #include "platform/machine.h"
-#include "stream/staging/unfinished.h"
 #include "resources/resources.h"
+#include "stream/staging/unfinished.h"
 
 int execution_load(struct execution *exec, struct err *err) {
   const struct load_options load = {.warnings = &exec->flaws};

@@ -76,3 +76,25 @@ void inspect_shapes_init(struct inspect_shapes *s, const struct model *m) {
 void inspect_shapes_done(struct inspect_shapes *s) {
   infer_free(s->infer);
 }
+
+static const char *dim_text(const struct inspect_shapes *s, dim_id e, struct arena *a) {
+  return arena_string(a, dims_text(infer_dims(s->infer), e, a));
+}
+
+const char *inspect_shapes_element(const struct inspect_shapes *s, struct infer_number e,
+                                   struct arena *a) {
+  int64_t n;
+  if (e.num == NO_ID) return "?";
+  if (e.den == 1) return dim_text(s, e.num, a);
+  if (dims_is_number(infer_dims(s->infer), e.num, &n))
+    return arena_printf(a, "%.9g", (double)n / (double)e.den);
+  return arena_printf(a, "(%s)/%s", dim_text(s, e.num, a), integer(e.den).s);
+}
+
+const char *inspect_shapes_kind(const struct infer_type *t) {
+  const char *dtype = t->dtype == DTYPE_UNDEFINED ? NULL : dtype_name(t->dtype);
+  return t->kind == INFER_SEQUENCE   ? "sequence"
+         : t->kind == INFER_OPTIONAL ? "optional"
+         : t->kind == INFER_OTHER    ? "other"
+                                     : dtype;
+}

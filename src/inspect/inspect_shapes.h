@@ -30,4 +30,9 @@ void inspect_shapes_done(struct inspect_shapes *s);
 void inspect_shapes_each(struct inspect_shapes *s,
                          bool (*tell)(void *ctx, const struct inspect_value *v), void *ctx);
 
+// The element of a small value as text: "N", "(t + 1)//2", "0.5", "(N)/2", "?"; and the kind of a type: "float", "sequence"; NULL: not known.
+const char *inspect_shapes_element(const struct inspect_shapes *s, struct infer_number e,
+                                   struct arena *a);
+const char *inspect_shapes_kind(const struct infer_type *t);
+
 #endif

@@ -14,6 +14,13 @@
 
 enum { JSON_MAX_DEPTH = 80 };
 
+// Where a long document goes piece by piece, so that it needs little memory.
+struct json_sink {
+  void (*put)(void *ctx, const char *text, size_t n);
+  bool (*alive)(void *ctx); // false: its reader is gone
+  void *ctx;
+};
+
 // A writer appends to a growing buffer. Zero-initialize; json_done frees. The text so far is
 // (text, n), always NUL-terminated once anything was written.
 struct json_out {
@@ -27,7 +34,13 @@ struct json_out {
   bool broken;        // a line break was asked for before the next element
   int arrays;         // open arrays
   bool is_array[JSON_MAX_DEPTH]; // the open containers, the outermost first
+  const struct json_sink *sink;  // NULL: all of the text stays
 };
+
+// Between elements of a long list: gives the text so far to the sink, if there is one, once it is long.
+void json_flush(struct json_out *j);
+// False once nobody reads any more: long lists stop then.
+bool json_is_read(const struct json_out *j);
 
 void json_object(struct json_out *j);                // {
 void json_end_object(struct json_out *j);            // }

@@ -244,6 +244,17 @@ char *json_take(struct json_out *j, struct arena *a) {
   return text;
 }
 
+void json_flush(struct json_out *j) {
+  enum { LONG = 1 << 20 };
+  if (!j->sink || j->n < LONG) return;
+  j->sink->put(j->sink->ctx, j->text, j->n);
+  j->n = 0;
+}
+
+bool json_is_read(const struct json_out *j) {
+  return !j->sink || j->sink->alive(j->sink->ctx);
+}
+
 void json_done(struct json_out *j) {
   table_free(j->text, j->cap, 1);
   memset(j, 0, sizeof *j);

@@ -1,8 +1,8 @@
 // What a file becomes: rows, names, scopes, items, places.
 #include "base/digest.h"
 #include "pb_build.h"
-#include "stream/load/inside/wire.h"
 #include "resources/resources.h"
+#include "stream/load/inside/wire.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -6,8 +6,8 @@
 // A bar is one line, cut to the terminal's width and redrawn after a carriage return; a
 // message removes it first. Rates and remaining times are of this process: they never
 // reach a file that weir writes.
-#include "cli/report.h"
 #include "cli/hints.h"
+#include "cli/report.h"
 
 #include "cli/progress.h"
 #include "platform/machine.h"
@@ -184,8 +184,6 @@ static void tick(void *ctx, const struct work_told *told) {
 
 // ---- standard output ----------------------------------------------------------------------------
 
-enum { FLUSH_BYTES = 1 << 20 };
-
 bool report_stdout_alive(void) {
   look_at_stdout(ferror(stdout) != 0);
   return stdout_errno == 0;
@@ -239,8 +237,19 @@ void report_json_begin(struct json_out *j) {
   if (talk.model) json_put_text(j, "model", talk.model);
 }
 
-struct json_out report_json_open(void) {
-  struct json_out j = {.indent = 2};
+static void put(void *ctx, const char *text, size_t n) {
+  (void)ctx;
+  report_document(text, n);
+}
+
+static bool alive(void *ctx) {
+  (void)ctx;
+  return report_stdout_alive();
+}
+
+struct json_out report_json_open(int indent) {
+  static const struct json_sink to_stdout = {put, alive, NULL};
+  struct json_out j = {.indent = indent, .sink = &to_stdout};
   report_json_begin(&j);
   return j;
 }
@@ -265,12 +274,6 @@ void report_json_error(const struct err *err, int indent) {
 void report_document(const char *text, size_t n) {
   report_text(text, n);
   talk.documented = true;
-}
-
-void report_json_flush(struct json_out *j) {
-  if (j->n < FLUSH_BYTES) return;
-  report_document(j->text, j->n);
-  j->n = 0;
 }
 
 void report_json_print(struct json_out *j) {

@@ -55,17 +55,15 @@ void report_text(const char *text, size_t n);
 enum { REPORT_SCHEMA = 1 };
 void report_about(const char *command, const char *model);
 void report_json_begin(struct json_out *j);
-struct json_out report_json_open(void); // begun, with indentation
+struct json_out report_json_open(int indent); // begun; json_flush writes it to standard output
 void report_json_put_error(struct json_out *j, const struct err *err);
 // Writes a document that says nothing but the error, unless there was one already since report_about.
 // `indent` as in struct json_out.
 void report_json_error(const struct err *err, int indent);
 // A whole document, as text.
 void report_document(const char *text, size_t n);
-// Writes what *j holds to standard output and empties it once that is long, so that a long document
-// needs little memory. The JSON state (depth, commas) goes on. report_json_print: with a line break, and
-// frees *j; report_json_end: the same, once the object that begin opened is closed.
-void report_json_flush(struct json_out *j);
+// Writes what *j holds to standard output with a line break, and frees *j; report_json_end: once the object that begin opened is
+// closed.
 void report_json_print(struct json_out *j);
 void report_json_end(struct json_out *j);
 

@@ -11,7 +11,7 @@
 #include <stdio.h>
 
 static void print_scales_json(const struct calibrate_scaled *made, const char *path) {
-  struct json_out j = report_json_open();
+  struct json_out j = report_json_open(2);
   json_put_uint(&j, "left_out", made->left);
   json_put_text(&j, "output", path);
   json_put_uint(&j, "values", made->values);

@@ -5,6 +5,7 @@
 // they have everywhere.
 #include "cli/commands.h"
 #include "cli/report.h"
+#include "compare/diff_json.h"
 #include "platform/machine.h"
 #include "platform/terminal.h"
 #include "render/models/render_diff.h"
@@ -53,9 +54,11 @@ int cmd_diff(const struct cli_args *args, struct err *err) {
   }
   if (rc == 0) rc = diff_compare(&x.d, err);
   if (rc == 0) {
-    if (cli_flag(args, OPT_JSON))
-      render_diff_json(&x);
-    else if (in_markdown(args) && !cli_flag(args, OPT_QUIET))
+    if (cli_flag(args, OPT_JSON)) {
+      struct json_out j = report_json_open(2);
+      diff_json(&x, &j);
+      report_json_end(&j);
+    } else if (in_markdown(args) && !cli_flag(args, OPT_QUIET))
       render_diff_markdown(&x);
     else if (!cli_flag(args, OPT_QUIET))
       render_diff_text(&x, (struct render_diff_look){.all = cli_flag(args, OPT_ALL_DIFFERENCES),

@@ -15,7 +15,7 @@ static void print(const struct cli_args *args, const struct planned *x, const st
   const char *model = f->model;
   const bool before = f->before, unchanged = f->unchanged.outputs;
   if (cli_flag(args, OPT_JSON)) {
-    struct json_out j = report_json_open();
+    struct json_out j = report_json_open(2);
     json_put_text(&j, "plan", cli_operand(args, "PLAN"));
     json_put_text(&j, "output", model);
     json_put_bool(&j, "was_in_place", before);

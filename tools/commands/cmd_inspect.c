@@ -8,6 +8,7 @@
 // weir inspect DIR: the models in a folder, a line each (model_folder.h).
 #include "cli/commands.h"
 #include "cli/report.h"
+#include "inspect/inspect_json.h"
 #include "platform/files.h"
 #include "render/models/render_inspect.h"
 #include "render/models/render_model_folder.h"
@@ -23,7 +24,7 @@ static void print_lists(struct inspect *in, const struct inspect_lists *lists) {
   if (lists->tensors && (lists->tree || lists->shapes)) putchar('\n');
   if (lists->tree) render_inspect_tree(in->m);
   if (lists->tree && lists->shapes) putchar('\n');
-  if (lists->shapes) render_inspect_shapes(in->m, lists->elements, NULL);
+  if (lists->shapes) render_inspect_shapes(in->m, lists->elements);
 }
 
 // ---- a folder -----------------------------------------------------------------------------------
@@ -78,7 +79,7 @@ static int inspect_folder(const struct cli_args *args, const struct sources_opti
   if (rc == 0) rc = look_at_all(&b, opening, err);
   if (rc == 0) model_folder_sum(&b);
   if (rc == 0 && cli_flag(args, OPT_JSON)) {
-    struct json_out j = report_json_open();
+    struct json_out j = report_json_open(2);
     render_model_folder_json(&b, &j);
     report_json_end(&j);
   } else if (rc == 0) {
@@ -107,10 +108,13 @@ int cmd_inspect(const struct cli_args *args, struct err *err) {
     FILL(args, inspect_lists, &lists);
     inspect_gather(&in, &m, sources, path, opening.allow_links);
     if (json || !(lists.tensors || lists.tree || lists.shapes)) inspect_look_ahead(&in, &m);
-    if (json)
-      render_inspect_json(&in, &lists);
-    else
+    if (json) {
+      struct json_out j = report_json_open(2);
+      inspect_json(&in, &lists, &j);
+      report_json_end(&j);
+    } else {
       print_lists(&in, &lists);
+    }
     inspect_done(&in);
   }
   model_free(&m);

@@ -9,7 +9,7 @@ static void print(const struct cli_args *args, const char *scheduler, uint32_t s
     report_text(text, strlen(text));
     return;
   }
-  struct json_out j = report_json_open();
+  struct json_out j = report_json_open(2);
   json_put_text(&j, "plan", cli_operand(args, "PLAN"));
   json_put_text(&j, "scheduler", scheduler);
   json_put_uint(&j, "shards", shards);

@@ -12,7 +12,7 @@
 static void print(const struct cli_args *args, const struct planned *x, const struct member *part) {
   const uint32_t units = part ? part->end - part->first : 0;
   if (cli_flag(args, OPT_JSON)) {
-    struct json_out j = report_json_open();
+    struct json_out j = report_json_open(2);
     json_put_text(&j, "plan", cli_operand(args, "PLAN"));
     json_put_bool(&j, "in_place", x->in_place);
     if (!x->in_place) {

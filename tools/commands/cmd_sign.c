@@ -11,7 +11,7 @@
 static void print(const struct cli_args *args, const struct audit_target *t,
                   const struct sign_key *key, const struct sign_model *made) {
   if (cli_flag(args, OPT_JSON)) {
-    struct json_out j = report_json_open();
+    struct json_out j = report_json_open(2);
     json_put_text(&j, "manifest", t->manifest);
     json_put_text(&j, "signature", t->signature);
     json_put_text(&j, "key", sign_key_id(key));

@@ -16,7 +16,7 @@ static int look(struct plan_status *l, const struct cli_args *args, struct err *
 }
 
 static void print_json(const struct cli_args *args, const struct plan_status *l) {
-  struct json_out j = report_json_open();
+  struct json_out j = report_json_open(2);
   const struct planned *x = &l->x;
   json_put_text(&j, "plan", cli_operand(args, "PLAN"));
   json_put_text(&j, "state", plan_status_state(l));

@@ -75,7 +75,7 @@ int cmd_targets(const struct cli_args *args, struct err *err) {
   const struct target *one = name ? targets_find(span_str(name)) : NULL, *t;
   if (name && !one) return unknown(name, err);
   if (cli_flag(args, OPT_JSON)) {
-    struct json_out j = report_json_open();
+    struct json_out j = report_json_open(2);
     json_put_array(&j, "targets");
     for (uint32_t i = 0; (t = targets_at(i)); i++)
       if (!one || t == one) write_target(&j, t);

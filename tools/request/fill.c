@@ -9,10 +9,10 @@
 #include "distribute/finalize/finalize.h"
 #include "distribute/member.h"
 #include "execute/passes/pass_edits.h"
+#include "inspect/inspect_json.h"
 #include "pipeline/infer_step.h"
 #include "pipeline/optimize_steps.h"
 #include "rebuild/rebuild.h"
-#include "render/models/render_inspect.h"
 #include "verify/run/verify.h"
 
 #include <assert.h>

@@ -15,10 +15,10 @@
 
 #include "kernels/convert/kernels_convert.h"
 #include "platform/machine.h"
+#include "resources/resources.h"
 #include "stream/eval/eval.h"
 #include "stream/run/memory_split.h"
 #include "stream/sys/threads.h"
-#include "resources/resources.h"
 
 #include <math.h>
 #include <stdatomic.h>

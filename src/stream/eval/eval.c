@@ -19,10 +19,10 @@
 // below knows another one. The memory is shared out in eval_box.c.
 #include "stream/eval/eval.h"
 
+#include "resources/resources.h"
 #include "stream/eval/core/eval_parts.h"
 #include "stream/eval/math/eval_math.h"
 #include "stream/eval/quantize/eval_quantize.h"
-#include "resources/resources.h"
 
 #include <assert.h>
 #include <errno.h>

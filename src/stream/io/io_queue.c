@@ -31,8 +31,8 @@
 #include "stream/io/inside/io_parts.h"
 
 #include "platform/machine.h"
-#include "stream/sys/threads.h"
 #include "resources/resources.h"
+#include "stream/sys/threads.h"
 
 #include <assert.h>
 #include <errno.h>

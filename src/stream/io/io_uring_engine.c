@@ -14,8 +14,8 @@
 // filter of system calls that came later, a descriptor that somebody closed) loses it: whose
 // operations are still in the kernel then cannot be known, and is the queue's to deal with.
 #include "platform/descriptor.h"
-#include "stream/io/io_outlet.h"
 #include "resources/resources.h"
+#include "stream/io/io_outlet.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -19,8 +19,8 @@
 #include "stream/io/sources.h"
 
 #include "base/table.h"
-#include "stream/io/beneath.h"
 #include "resources/resources.h"
+#include "stream/io/beneath.h"
 
 #include <assert.h>
 #include <pthread.h>

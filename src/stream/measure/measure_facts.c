@@ -12,8 +12,8 @@
 #include "stream/measure/measure_facts.h"
 
 #include "kernels/convert/kernels_convert.h"
-#include "stream/measure/inside/measure_parts.h"
 #include "resources/resources.h"
+#include "stream/measure/inside/measure_parts.h"
 
 #include <math.h>
 

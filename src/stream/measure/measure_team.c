@@ -7,9 +7,9 @@
 // What the items are is the caller's. The first failure ends it for all; so does a stop. Afterwards
 // the sources are checked to be unchanged.
 #include "platform/machine.h"
+#include "resources/resources.h"
 #include "stream/measure/inside/measure_parts.h"
 #include "stream/sys/threads.h"
-#include "resources/resources.h"
 
 enum { TICK_MS = 50 };
 

@@ -17,10 +17,10 @@
 #include "kernels/convert/kernels_convert.h"
 #include "kernels/kernels.h"
 #include "platform/maps.h"
+#include "resources/resources.h"
 #include "stream/measure/inside/measure_parts.h"
 #include "stream/sys/threads.h"
 #include "tensor_stats/second_moments.h"
-#include "resources/resources.h"
 
 #include <assert.h>
 #include <errno.h>

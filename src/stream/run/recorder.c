@@ -20,9 +20,9 @@
 #include "stream/run/inside/recorder.h"
 
 #include "platform/machine.h"
+#include "resources/resources.h"
 #include "stream/sys/fs.h"
 #include "stream/sys/threads.h"
-#include "resources/resources.h"
 
 #include <errno.h>
 #include <pthread.h>

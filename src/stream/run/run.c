@@ -16,6 +16,7 @@
 #include "stream/run/run.h"
 
 #include "platform/machine.h"
+#include "resources/resources.h"
 #include "stream/eval/eval.h"
 #include "stream/run/effort.h"
 #include "stream/run/inside/produce.h"
@@ -23,7 +24,6 @@
 #include "stream/run/inside/schedule.h"
 #include "stream/run/memory_split.h"
 #include "stream/sys/threads.h"
-#include "resources/resources.h"
 
 #include <assert.h>
 #include <pthread.h>

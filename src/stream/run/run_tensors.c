@@ -12,12 +12,12 @@
 // The bytes are read from the finished staged output, mostly still in cache. Without one (null
 // engine) they are made again.
 #include "base/table.h"
+#include "resources/resources.h"
 #include "stream/run/inside/produce.h"
 #include "stream/run/memory_split.h"
 #include "stream/run/run.h"
 #include "stream/sys/reread.h"
 #include "stream/sys/threads.h"
-#include "resources/resources.h"
 
 #include <assert.h>
 #include <pthread.h>

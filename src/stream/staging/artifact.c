@@ -10,10 +10,10 @@
 // refused.
 #include "stream/staging/artifact.h"
 
+#include "resources/resources.h"
 #include "stream/staging/inside/staging_header.h"
 #include "stream/staging/staging_folder.h"
 #include "stream/sys/fs.h"
-#include "resources/resources.h"
 
 #include <errno.h>
 #include <stdio.h>

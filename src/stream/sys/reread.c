@@ -12,9 +12,9 @@
 
 #include "base/arena.h"
 #include "platform/machine.h"
+#include "resources/resources.h"
 #include "stream/sys/lanes.h"
 #include "stream/sys/threads.h"
-#include "resources/resources.h"
 
 #include <errno.h>
 #include <stdatomic.h>

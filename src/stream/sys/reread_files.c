@@ -3,8 +3,8 @@
 #include "stream/sys/reread_files.h"
 
 #include "base/arena.h"
-#include "stream/sys/threads.h"
 #include "resources/resources.h"
+#include "stream/sys/threads.h"
 
 #include <errno.h>
 #include <stdatomic.h>

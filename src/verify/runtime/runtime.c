@@ -11,10 +11,10 @@
 #include "base/version_number.h"
 #include "frames/frame.h"
 #include "platform/machine.h"
+#include "resources/resources.h"
 #include "stream/sys/scratch.h"
 #include "verify/runtime/runtime_find.h"
 #include "verify/runtime/runtime_process.h"
-#include "resources/resources.h"
 
 #include <assert.h>
 #include <errno.h>

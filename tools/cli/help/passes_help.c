@@ -212,7 +212,7 @@ void passes_help_list(const struct own_passes *own, const struct pass *const *li
 }
 
 void passes_help_json(const struct pass *const *list, bool groups, struct arena *a) {
-  struct json_out j = report_json_open();
+  struct json_out j = report_json_open(2);
   if (groups) write_groups(&j);
   json_put_array(&j, "passes");
   for (uint32_t i = 0; list[i]; i++)

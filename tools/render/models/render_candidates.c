@@ -138,7 +138,7 @@ static uint32_t put_weight(const struct candidates *c, struct json_out *j, uint3
 }
 
 void render_candidates_json(const struct candidates *c) {
-  struct json_out j = report_json_open();
+  struct json_out j = report_json_open(2);
   json_put_array(&j, "not_measured");
   for (uint32_t i = 0; i < c->pj.found.n_sites; i++) {
     if (run_site_converted(&c->pj.found.sites[i])) continue;
@@ -158,7 +158,7 @@ void render_candidates_json(const struct candidates *c) {
   json_put_array(&j, "weights");
   for (uint32_t i = 0; i < c->n_rows && report_stdout_alive();) {
     i += put_weight(c, &j, i);
-    report_json_flush(&j);
+    json_flush(&j);
   }
   json_end_array(&j);
   report_json_end(&j);

@@ -1,4 +1,4 @@
-// The answer of weir diff (diffing.h): for people, for pull requests and for programs.
+// The answer of weir diff (diffing.h): for people and for pull requests. For programs: diff_json.h.
 #ifndef WEIR_RENDER_DIFF_H
 #define WEIR_RENDER_DIFF_H
 
@@ -9,7 +9,6 @@ struct render_diff_look {
   bool all, colour;
 };
 void render_diff_text(struct diffing *x, struct render_diff_look look);
-void render_diff_json(struct diffing *x);
 void render_diff_markdown(struct diffing *x);
 
 #endif

@@ -15,9 +15,9 @@ static const char *const level_names[] = {
     [FAULT_NOTE] = "note", [FAULT_WARNING] = "warning", [FAULT_ERROR] = "error"};
 
 void render_faults_begin(struct render_faults *r, bool json) {
-  *r = (struct render_faults){.json = json, .j.indent = 2};
+  *r = (struct render_faults){.json = json};
   if (!json) return;
-  report_json_begin(&r->j);
+  r->j = report_json_open(2);
   json_put_array(&r->j, "faults");
 }
 
@@ -37,7 +37,7 @@ void render_fault(void *ctx, const struct model_check_fault *fault) {
     json_put_text(j, "message", message);
     if (apart) json_put_text(j, "hint", hint.s);
     json_end_object(j);
-    report_json_flush(j);
+    json_flush(j);
     return;
   }
   printf("%s: ", level_names[fault->level]);

@@ -86,7 +86,7 @@ static void write_part(const struct folder_part *p, struct json_out *j) {
   if (p->unreadable) json_put_text(j, "unreadable", p->unreadable);
   json_put_bool(j, "shared", p->shared);
   json_end_object(j);
-  report_json_flush(j);
+  json_flush(j);
 }
 
 static void write_model(const struct model_folder *b, const struct folder_model *m,
@@ -117,7 +117,7 @@ static void write_others(const struct model_folder *b, bool own, const char *key
     json_put_uint(j, "bytes", f->bytes);
     if (own) json_put_text(j, "kind", f->kind);
     json_end_object(j);
-    report_json_flush(j);
+    json_flush(j);
   }
   json_end_array(j);
 }
@@ -135,7 +135,7 @@ void render_model_folder_json(const struct model_folder *b, struct json_out *j) 
     json_put_text(j, "path", b->models[i].path);
     json_put_text(j, "why", b->models[i].why);
     json_end_object(j);
-    report_json_flush(j);
+    json_flush(j);
   }
   json_end_array(j);
   write_others(b, true, "records", j);

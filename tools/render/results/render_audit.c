@@ -132,7 +132,7 @@ static void put_place(struct json_out *j, const char *key, const struct audit_le
 void render_audit_json(const struct audit *a) {
   const struct audit_target *t = &a->target;
   const struct audit_result *r = &a->result;
-  struct json_out j = report_json_open();
+  struct json_out j = report_json_open(2);
   json_put_text(&j, "manifest", t->manifest);
   json_put_text(&j, "subject", a->m.subject);
   json_put_text(&j, "signature", a->key ? t->signature : NULL);
@@ -145,7 +145,7 @@ void render_audit_json(const struct audit *a) {
   json_put_array(&j, "damage");
   for (size_t i = 0; i < a->n_found; i++) {
     render_audit_found_json(&a->found[i], &j);
-    report_json_flush(&j);
+    json_flush(&j);
   }
   json_end_array(&j);
   json_put_array(&j, "damaged_files");

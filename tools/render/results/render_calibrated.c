@@ -33,7 +33,7 @@ void render_calibrated(const struct calibrate *c, const char *out, double second
 
 void render_calibrated_json(const struct calibrate *c, const char *out, double seconds,
                             uint64_t made_bytes) {
-  struct json_out o = report_json_open();
+  struct json_out o = report_json_open(2);
   json_put_uint(&o, "groups", c->n_groups);
   json_put_text(&o, "method", ranges_method_name(c->options.how.method));
   json_put_uint(&o, "nan_values", c->nans);

@@ -68,7 +68,7 @@ static void print_leftover(const struct leftover *l, const char *dir, struct are
 }
 
 void render_leftovers_json(const struct leftovers *c, const char *dir) {
-  struct json_out j = report_json_open();
+  struct json_out j = report_json_open(2);
   json_put_text(&j, "folder", dir);
   json_put_array(&j, "found");
   for (size_t i = 0; i < c->n_rows; i++) {

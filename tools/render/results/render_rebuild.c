@@ -50,7 +50,7 @@ void render_rebuild(const struct rebuild *r, bool quiet) {
 }
 
 void render_rebuild_json(const struct rebuild *r) {
-  struct json_out j = report_json_open();
+  struct json_out j = report_json_open(2);
   json_put_text(&j, "manifest", r->target.manifest);
   json_put_text(&j, "subject", r->m.subject);
   json_put_text(&j, "source", r->source);
@@ -71,7 +71,7 @@ void render_rebuild_json(const struct rebuild *r) {
   json_put_array(&j, "differences");
   for (size_t i = 0; i < r->n_found; i++) {
     render_audit_found_json(&r->found[i], &j);
-    report_json_flush(&j);
+    json_flush(&j);
   }
   json_end_array(&j);
   json_put_array(&j, "notes");

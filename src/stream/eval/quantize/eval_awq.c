@@ -19,8 +19,8 @@
 #include "stream/eval/quantize/inside/eval_whole.h"
 
 #include "platform/maps.h"
-#include "tensor_stats/second_moments.h"
 #include "resources/resources.h"
+#include "tensor_stats/second_moments.h"
 
 #include <errno.h>
 #include <math.h>

@@ -14,8 +14,8 @@
 #include "stream/eval/shared/eval_cache.h"
 
 #include "base/table.h"
-#include "stream/eval/shared/eval_turns.h"
 #include "resources/resources.h"
+#include "stream/eval/shared/eval_turns.h"
 
 #include <assert.h>
 #include <pthread.h>

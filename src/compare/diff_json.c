@@ -1,6 +1,5 @@
 // For programs: everything, uncut (docs/schema/diff.json).
-#include "cli/report.h"
-#include "render/models/render_diff.h"
+#include "compare/diff_json.h"
 
 static const char *const by_names[] = {
     [MATCHED_NAME] = "name",     [MATCHED_PLACE] = "place",
@@ -32,7 +31,7 @@ static void put_model(struct diffing *x, struct json_out *j, const char *key, ui
 
 static void put_lines(struct diffing *x, struct json_out *j) {
   json_put_array(j, "changes");
-  for (uint32_t i = 0; i < x->d.n_lines && report_stdout_alive(); i++) {
+  for (uint32_t i = 0; i < x->d.n_lines && json_is_read(j); i++) {
     const struct diff_line *l = &x->d.lines[i];
     json_object(j);
     json_put_text(j, "what", l->what);
@@ -40,7 +39,7 @@ static void put_lines(struct diffing *x, struct json_out *j) {
     json_put_text(j, "was", l->was);
     json_put_text(j, "is", l->is);
     json_end_object(j);
-    report_json_flush(j);
+    json_flush(j);
   }
   json_end_array(j);
 }
@@ -122,7 +121,7 @@ static void put_node(struct diffing *x, struct json_out *j, uint32_t side, uint3
 
 static void put_changes(struct diffing *x, struct json_out *j) {
   json_put_array(j, "changed");
-  for (uint32_t i = 0; i < x->d.n_changes && report_stdout_alive(); i++) {
+  for (uint32_t i = 0; i < x->d.n_changes && json_is_read(j); i++) {
     const struct diff_change *c = &x->d.changes[i];
     json_object(j);
     put_node(x, j, DIFF_A, c->node[0]);
@@ -132,19 +131,19 @@ static void put_changes(struct diffing *x, struct json_out *j) {
       put_detail(x, j, c, &x->d.details[c->first + k]);
     json_end_array(j);
     json_end_object(j);
-    report_json_flush(j);
+    json_flush(j);
   }
   json_end_array(j);
 }
 
 static void put_alone(struct diffing *x, struct json_out *j, const char *key, uint32_t side) {
   json_put_array(j, key);
-  for (uint32_t i = 0; i < x->side[side].model.n_nodes && report_stdout_alive(); i++) {
+  for (uint32_t i = 0; i < x->side[side].model.n_nodes && json_is_read(j); i++) {
     if (!diff_summary_node_alone(x, side, i)) continue;
     json_object(j);
     put_node(x, j, side, i);
     json_end_object(j);
-    report_json_flush(j);
+    json_flush(j);
   }
   json_end_array(j);
 }
@@ -214,7 +213,7 @@ static void put_tensors(struct diffing *x, struct json_out *j) {
   json_put_uint(j, "same", same);
   json_put_uint(j, "same_place", x->same_place);
   json_put_array(j, "listed");
-  for (uint32_t i = 0; i < x->n_rows && report_stdout_alive(); i++) {
+  for (uint32_t i = 0; i < x->n_rows && json_is_read(j); i++) {
     const struct matched_tensor *row = &x->rows[i];
     if (!diff_summary_row_differs(row) && row->verdict == MATCHED_SAME && !row->moved) continue;
     json_object(j);
@@ -226,22 +225,20 @@ static void put_tensors(struct diffing *x, struct json_out *j) {
     json_put_bool(j, "by_manifest", row->trusted);
     if (row->figures) put_figures(j, &row->found);
     json_end_object(j);
-    report_json_flush(j);
+    json_flush(j);
   }
   json_end_array(j);
   json_end_object(j);
 }
 
-void render_diff_json(struct diffing *x) {
-  struct json_out j = report_json_open();
-  json_put_text(&j, "other", x->side[1].path);
-  json_put_bool(&j, "equal", diff_summary_equal(x));
-  json_put_text(&j, "weights", x->weights_word);
-  put_model(x, &j, "first", DIFF_A);
-  put_model(x, &j, "second", DIFF_B);
-  put_lines(x, &j);
-  put_ops(x, &j);
-  put_nodes(x, &j);
-  put_tensors(x, &j);
-  report_json_end(&j);
+void diff_json(struct diffing *x, struct json_out *j) {
+  json_put_text(j, "other", x->side[1].path);
+  json_put_bool(j, "equal", diff_summary_equal(x));
+  json_put_text(j, "weights", x->weights_word);
+  put_model(x, j, "first", DIFF_A);
+  put_model(x, j, "second", DIFF_B);
+  put_lines(x, j);
+  put_ops(x, j);
+  put_nodes(x, j);
+  put_tensors(x, j);
 }
