@@ -3,8 +3,9 @@
 // Strata of equal size, and in each a sample whose place moves on with the number of the stratum: places in step would meet
 // the same part of every layer where layers are of one size. gzip looks back 32 KiB, so a sample alone loses little. The
 // order goes up and down the file, so that who runs out of what may be read has looked everywhere.
-#include "resources/resources.h"
 #include "squeeze/gzip_guess.h"
+
+#include "resources/resources.h"
 
 #include <string.h>
 #include <zlib.h>

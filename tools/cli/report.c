@@ -6,9 +6,9 @@
 // A bar is one line, cut to the terminal's width and redrawn after a carriage return; a
 // message removes it first. Rates and remaining times are of this process: they never
 // reach a file that weir writes.
-#include "cli/hints.h"
 #include "cli/report.h"
 
+#include "cli/hints.h"
 #include "cli/progress.h"
 #include "platform/machine.h"
 #include "platform/stops.h"

@@ -5,8 +5,9 @@
 //
 // Sources are read as by the uring engine. A write is done as soon as it is started, and shares no
 // blocks, so that every byte is made and hashed.
-#include "resources/resources.h"
 #include "stream/io/inside/io_engines.h"
+
+#include "resources/resources.h"
 
 #include <errno.h>
 

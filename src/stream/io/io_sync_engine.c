@@ -4,8 +4,9 @@
 //
 // `load` is the same engine with another way of reading (see io_views.c): it exists so that tests
 // of bounded memory have something that must fail them.
-#include "resources/resources.h"
 #include "stream/io/io_outlet.h"
+
+#include "resources/resources.h"
 
 #include <errno.h>
 

@@ -13,8 +13,9 @@
 // between a new end of file and the end of its page silently read as zeros. So the end of every
 // mapped view looks at the file's size once more. Any other change is the business of
 // sources_unchanged, before a unit is recorded.
-#include "resources/resources.h"
 #include "stream/io/inside/io_parts.h"
+
+#include "resources/resources.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -4,11 +4,11 @@
 //
 // A "command" here is what the program does: complete an unfinished seal if there is one, else
 // stage, run and seal. It is run in a child, so that it can be killed.
-#include "fs_fault.h"
 #include "platform/descriptor.h"
-#include "resources/resources.h"
+#include "fs_fault.h"
 #include "sanitized.h"
 #include "toy_fixture.h"
+#include "resources/resources.h"
 
 #include <setjmp.h>
 #include <signal.h>
