@@ -1,6 +1,5 @@
 #include "audit/audit.h"
 
-#include "audit/audit_tensors.h"
 #include "audit/sign_model.h"
 #include "stream/seal/manifest.h"
 

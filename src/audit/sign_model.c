@@ -12,7 +12,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <string.h>
 
 enum { KEY_MAX_BYTES = 1 << 20, SIGNATURE_MAX_BYTES = 64 << 20 };
 

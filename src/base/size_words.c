@@ -6,8 +6,6 @@
 // words again; sizes that came about are shown in decimal units (quote_bytes).
 #include "base/size_words.h"
 
-#include "base/span.h"
-
 #include <stdio.h>
 
 static const char letters[] = "KMGT";

@@ -9,7 +9,6 @@
 #include "execute/execution.h"
 
 #include "base/version_number.h"
-#include "execute/commit/commit.h"
 #include "execute/commit/execute_plan.h"
 #include "execute/execution_stage.h"
 #include "stream/run/engine.h"

@@ -6,12 +6,10 @@
 // folder exists. The plan's id comes from its text, so the plan is always written, if only into a
 // digest.
 #include "execute/execution.h"
-#include "execute/request_digest.h"
 
 #include "base/size_words.h"
 #include "execute/commit/provenance.h"
 #include "execute/execution_stage.h"
-#include "pipeline/pipeline.h"
 #include "platform/machine.h"
 #include "resources/resources.h"
 #include "stream/staging/unfinished.h"

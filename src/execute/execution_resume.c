@@ -16,7 +16,6 @@
 #include "execute/commit/execute_plan.h"
 #include "execute/commit/kept_report.h"
 #include "execute/execution.h"
-#include "execute/request_digest.h"
 #include "stream/seal/seal_intent.h"
 #include "stream/sys/fs.h"
 

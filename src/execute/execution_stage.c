@@ -14,7 +14,6 @@
 //
 // An artifact's text is the same on every machine. Its digest therefore says whether the weights are
 // those that were looked at: a replay of the log compares it.
-#include "execute/execution.h"
 #include "execute/execution_stage.h"
 
 #include "base/version_number.h"

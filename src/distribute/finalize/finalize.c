@@ -4,7 +4,6 @@
 #include "execute/commit/kept_report.h"
 #include "execute/commit/provenance.h"
 #include "execute/record_file.h"
-#include "stream/seal/manifest_signed.h"
 #include "stream/sys/fs.h"
 
 struct final {

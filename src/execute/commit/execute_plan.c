@@ -8,7 +8,6 @@
 
 #include "base/shell_words.h"
 #include "stream/seal/seal.h"
-#include "stream/sys/fs.h"
 
 static struct reread_work check_as(const struct work_options *work) {
   observer_begin(work->observer, "checking");

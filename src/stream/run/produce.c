@@ -25,7 +25,6 @@
 
 #include "base/arena.h"
 #include "stream/eval/eval.h"
-#include "stream/sys/lanes.h"
 #include "stream/sys/reread.h"
 
 #include <assert.h>

@@ -21,7 +21,6 @@
 
 #include "platform/machine.h"
 #include "resources/resources.h"
-#include "stream/sys/fs.h"
 #include "stream/sys/threads.h"
 
 #include <errno.h>

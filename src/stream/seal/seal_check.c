@@ -10,7 +10,6 @@
 #include "stream/seal/seal.h"
 #include "stream/seal/seal_intent.h"
 #include "stream/staging/staging_folder.h"
-#include "stream/sys/fs.h"
 #include "stream/sys/name_scan.h"
 
 #include <errno.h>

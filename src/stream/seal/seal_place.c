@@ -5,7 +5,6 @@
 
 #include "plan/plan.h"
 #include "stream/staging/staging_folder.h"
-#include "stream/sys/fs.h"
 #include "stream/sys/reread.h"
 
 #include <errno.h>

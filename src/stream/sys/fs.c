@@ -7,7 +7,6 @@
 //   write <name>.tmp ──▶ fsync ──▶ rename over <name>      (the caller syncs the folder)
 #include "stream/sys/fs.h"
 
-#include "platform/files.h"
 #include "resources/resources.h"
 
 #include <errno.h>

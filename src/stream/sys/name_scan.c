@@ -19,7 +19,6 @@
 #include "stream/sys/name_scan.h"
 
 #include "base/varint.h"
-#include "platform/files.h"
 #include "resources/resources.h"
 
 #include <errno.h>

@@ -12,7 +12,6 @@
 #include "verify/models/verify_walk.h"
 
 #include "model/model_calls.h"
-#include "schema/schema.h"
 
 #include <string.h>
 

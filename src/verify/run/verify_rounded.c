@@ -16,8 +16,6 @@
 #include "base/version_number.h"
 #include "verify/run/verify_products.h"
 
-#include <stdlib.h>
-
 enum { LEAST_BLOCK = 16, FIRST_OF_ALL = 25, LAST_SHARED = 26, FIRST_BESIDE_CODES = 32 };
 
 static bool is_whole(const struct model *m, uint32_t node, const char *name, int64_t want,

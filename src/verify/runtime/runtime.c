@@ -12,7 +12,6 @@
 #include "frames/frame.h"
 #include "platform/machine.h"
 #include "resources/resources.h"
-#include "stream/sys/scratch.h"
 #include "verify/runtime/runtime_find.h"
 #include "verify/runtime/runtime_process.h"
 

@@ -15,7 +15,6 @@
 #include "verify/run/verify_rounded.h"
 #include "verify/run/verify_top1.h"
 #include "verify/run/verify_written.h"
-#include "verify/sites/site_run.h"
 
 #include <math.h>
 #include <stddef.h>

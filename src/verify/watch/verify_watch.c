@@ -2,7 +2,6 @@
 // with itself.
 #include "verify/watch/verify_watch.h"
 
-#include "verify/run/verify.h"
 #include "verify/run/verify_written.h"
 #include "verify/sites/verify_import.h"
 #include "verify/watch/checkpoints.h"
