@@ -20,7 +20,6 @@
 #include "calibrate/calibrate_model.h"
 #include "calibrate/calibrate_values.h"
 #include "ranges/range_method.h"
-#include "stream/staging/artifact.h"
 #include "verify/runtime/runtime.h"
 #include "verify/samples/samples.h"
 

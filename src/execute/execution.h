@@ -19,12 +19,8 @@
 #include "report/run_report.h"
 #include "stream/load/load.h"
 #include "stream/run/run.h"
-#include "stream/seal/seal.h"
-#include "stream/staging/artifact.h"
 #include "stream/staging/artifact_cache.h"
 #include "stream/staging/staging.h"
-
-#include <stdio.h>
 
 enum { EXECUTION_WARNINGS_MAX = 8 };
 

@@ -4,7 +4,6 @@
 #ifndef WEIR_PLAN_FILE_H
 #define WEIR_PLAN_FILE_H
 
-#include "json/json.h"
 #include "plan/plan.h"
 
 // Writes the JSON text through `sink` piece by piece and sets p->id.

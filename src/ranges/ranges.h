@@ -26,8 +26,6 @@
 #include "base/err.h"
 #include "base/table.h"
 
-#include <stdio.h>
-
 enum { RANGES_FORMAT = 1 };
 enum { RANGES_MOST_BINS = 1 << 20, RANGES_MOST_CHANNELS = 1 << 20 };
 

@@ -3,7 +3,6 @@
 #ifndef WEIR_PROVENANCE_H
 #define WEIR_PROVENANCE_H
 
-#include "base/digest.h"
 #include "json/json.h"
 #include "plan/plan.h"
 

@@ -19,7 +19,6 @@
 #define WEIR_IO_QUEUE_H
 
 #include "base/err.h"
-#include "base/span.h"
 #include "stream/io/io_window.h"
 #include "stream/io/sources.h"
 

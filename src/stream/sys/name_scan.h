@@ -2,8 +2,6 @@
 #ifndef WEIR_NAME_SCAN_H
 #define WEIR_NAME_SCAN_H
 
-#include "base/err.h"
-#include "base/span.h"
 #include "platform/files.h"
 
 enum name_scan {

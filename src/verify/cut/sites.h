@@ -15,7 +15,6 @@
 #define WEIR_SITES_H
 
 #include "edit/edit_groups.h"
-#include "infer/infer.h"
 #include "model/model.h"
 
 // Values of the source and of the result. Pairs of inputs that share a value are given one array. Of an input

@@ -18,7 +18,6 @@
 #include "base/observer.h"
 #include "edit/edit_groups.h"
 #include "execute/request.h"
-#include "json/json.h"
 #include "pipeline/pipeline.h"
 #include "report/verified.h"
 #include "stream/io/sources.h"

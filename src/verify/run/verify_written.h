@@ -3,7 +3,6 @@
 #ifndef WEIR_VERIFY_WRITTEN_H
 #define WEIR_VERIFY_WRITTEN_H
 
-#include "verify/cut/part.h"
 #include "verify/cut/sites.h"
 
 struct verify_written {

@@ -12,7 +12,6 @@
 
 #include "execute/execution.h"
 #include "pipeline/pipeline.h"
-#include "plan/plan.h"
 #include "stream/sys/scratch.h"
 #include "verify/run/verify.h"
 #include "verify/sites/checkpoint_model.h"
