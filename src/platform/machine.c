@@ -34,10 +34,6 @@ size_t machine_page_bytes(void) {
   return (size_t)sysconf(_SC_PAGESIZE);
 }
 
-bool machine_has_sha2(void) {
-  return variant_has_sha2();
-}
-
 void machine_name(char *to, size_t n) {
   memset(to, 0, n);
   (void)gethostname(to, n - 1); // of a long name the beginning

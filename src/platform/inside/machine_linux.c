@@ -25,7 +25,7 @@ uint32_t machine_processors(void) {
   return n < 1 ? 1 : (uint32_t)n;
 }
 
-bool variant_has_sha2(void) {
+bool machine_has_sha2(void) {
 #ifdef HWCAP_SHA2 // AArch64
   return getauxval(AT_HWCAP) & HWCAP_SHA2;
 #else

@@ -1,15 +1,17 @@
 // What POSIX.1-2008 has, and nothing else: no nameless files, no rename that replaces nothing, no reservation, holes, clones or advice, no
 // path that stays in a folder by one call. Callers know what to do without (files.def). Old kernels and sandboxes have no more, nor has what
-// is common to other systems; the compiler sees to it here.
+// is common to other systems; the compiler sees to it here. One word that every system has is not of it: how many processors are on line.
 #undef _GNU_SOURCE
 #undef _XOPEN_SOURCE
 #define _POSIX_C_SOURCE 200809L
 
 #include "platform/descriptor.h"
 #include "platform/inside/variant.h"
+#include "platform/machine.h"
 #include "platform/maps.h"
 
 #include <fcntl.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -56,7 +58,23 @@ VALUE(bool, child_sizes, (const struct child *c, struct child_sizes *out), false
 NOTHING(child_limit, (const struct child *c, uint64_t bytes))
 NOTHING(child_unlimit, (const struct child *c))
 VALUE(short, variant_hang_up_events, (void), 0)
+// machine.h
+VALUE(bool, machine_has_sha2, (void), false)
+VALUE(uint64_t, variant_group_limit, (const char *root), UINT64_MAX)
+VALUE(uint64_t, machine_peak_memory, (void), 0) // getrusage tells that of who started this program, where it was larger
+VALUE(int, variant_program, (char *to), -1)
 // clang-format on
+
+uint32_t machine_processors(void) {
+  const long n = sysconf(_SC_NPROCESSORS_ONLN);
+  return n < 1 ? 1 : (uint32_t)n;
+}
+
+// What shells say to programs that ask the environment.
+uint32_t variant_columns(int fd) {
+  const char *columns = machine_variable("COLUMNS");
+  return columns ? (uint32_t)strtoul(columns, NULL, 10) : 0;
+}
 
 int variant_may(int in, const char *name, int mode) {
   return faccessat(in, name, mode, AT_EACCESS);

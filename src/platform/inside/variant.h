@@ -1,6 +1,6 @@
-// What systems differ in: platform_linux.c and machine_linux.c have it as Linux does. Another system has two other files (WEIR_PLATFORM).
+// What systems differ in: platform_linux.c and machine_linux.c have it as Linux does. Another system has other files (WEIR_PLATFORM).
 // They also have these functions as they are: file_path, file_will_need, file_forget, file_write_out, machine_processors,
-// machine_peak_memory, heap_apart_from, child_sizes, child_limit, child_unlimit, library_fault.
+// machine_has_sha2, machine_peak_memory, heap_apart_from, child_sizes, child_limit, child_unlimit, library_fault.
 #ifndef WEIR_PLATFORM_VARIANT_H
 #define WEIR_PLATFORM_VARIANT_H
 
@@ -36,8 +36,6 @@ bool variant_is_administrator(void);
 
 // ---- the machine and this process ----
 
-// As machine_has_sha2.
-bool variant_has_sha2(void);
 // The least limit of the groups of processes that this one belongs to, as files below `root` say
 // ("": the system's own; tests have others). UINT64_MAX: nobody says, none.
 uint64_t variant_group_limit(const char *root);
