@@ -155,14 +155,15 @@ int record_file_check(const struct record_file *t, struct err *err) {
   return cannot_write(t->path, err);
 }
 
-int record_file_start(struct record_file *t, struct err *err) {
+// Opens a text that was reserved and is not open yet.
+static int start(struct record_file *t, struct err *err) {
   if (t->on_stdout || t->is_open || open_text(t, t->path) == 0) return 0;
   return cannot_write(t->path, err);
 }
 
 int record_file_end(struct record_file *t, struct span text, struct err *err) {
   if (t->on_stdout) return record_file_add(t, text);
-  if (record_file_start(t, err)) return -1;
+  if (start(t, err)) return -1;
   if (put(t, text)) return cannot_write(t->path, err);
   return record_file_publish(t, err);
 }
@@ -174,7 +175,7 @@ static void put_piece(void *ctx, struct span piece) {
 int record_file_page(struct record_file *t,
                      void (*page)(const struct run_report *r, struct span_sink sink),
                      const struct run_report *r, struct err *err) {
-  if (record_file_start(t, err)) return -1;
+  if (start(t, err)) return -1;
   page(r, (struct span_sink){put_piece, t});
   return record_file_check(t, err) ? -1 : record_file_publish(t, err);
 }

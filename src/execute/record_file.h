@@ -39,8 +39,6 @@ int record_file_write(const char *path, struct span text, struct observer *o, st
 // old content until then.
 int record_file_reserve(struct record_file *t, const char *path, struct observer *o,
                         struct arena *a, struct err *err);
-// Opens a text that was reserved and is not open yet: pieces come next.
-int record_file_start(struct record_file *t, struct err *err);
 // Gives a text that was opened or reserved its only content, and publishes it.
 int record_file_end(struct record_file *t, struct span text, struct err *err);
 // The same with a page of a report (html_page.h), which is written piece by piece.

@@ -49,12 +49,6 @@ int range_method_parse(struct range_how *how, struct span words, struct err *err
   return 0;
 }
 
-const char *range_method_words(const struct range_how *how, struct arena *a) {
-  if (how->cube_roots) return "distribution=p3";
-  if (how->method != RANGES_PERCENTILE) return ranges_method_name(how->method);
-  return arena_printf(a, "percentile=%.12g", how->percentile);
-}
-
 bool range_method_counts(const struct range_how *how) {
   return how->method != RANGES_MINMAX;
 }

@@ -31,8 +31,6 @@ struct range_how {
 // "minmax", "percentile=99.999", "percentile" (99.999), "entropy", "distribution", "distribution=p3": method and percentile of *how, and
 // symmetric where onnxruntime's default is (percentile). ERR_USAGE: no such words.
 int range_method_parse(struct range_how *how, struct span words, struct err *err);
-// The words again, in *a.
-const char *range_method_words(const struct range_how *how, struct arena *a);
 // Fills what is 0 with its default. ERR_USAGE: too many bins; fewer than distribution takes (512), or entropy has quantized
 // ones; symmetric or moving average of a method that has none.
 int range_method_check(struct range_how *how, struct err *err);

@@ -26,7 +26,7 @@ struct verified_row {
   const char *fault;
   // Its passes store less or quantize, so that how much is lost may be a matter of taste.
   bool loses;
-  // A site that failed by the sums of int8 products that this processor cuts off (verify_products_cut);
+  // A site that failed by the sums of int8 products that this processor cuts off (verify_products.h);
   // PASSED: with whole ones it did not.
   bool cut_off;
   // A site that failed by activations that an optimized session rounds (verify_rounded.h); PASSED:

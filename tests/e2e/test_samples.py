@@ -104,13 +104,13 @@ def test_files_and_how_many(tmp_path, one_input):
     (folder / "labels.txt").write_text("no sample")
     *lines, last = tool(one_input, folder)
     assert lines == [line(f"{k}.npy", of) for k, of in enumerate(arrays)]
-    assert last.endswith(f"9 samples of '{folder}'")
+    assert last.startswith("samples 9 0 ")
     *lines, last = tool(one_input, folder, options=["--most", 4])
     assert len(lines) == 4 and last.startswith("samples 4 5 ")
     *lines, last = tool(one_input, folder / "3.npy", folder / "1.npy")
     assert lines == [line("3.npy", arrays[3]), line("1.npy", arrays[1])]
     *lines, last = tool(one_input, folder / "3.npy", options=["--generate", 3, "--seed", 5])
-    assert len(lines) == 4 and last.endswith("and 3 drawn samples (seed 5)")
+    assert lines[0] == line("3.npy", arrays[3]) and [x.rsplit(" ", 1)[0] for x in lines[1:]] == [f"drawn sample {k}" for k in range(3)]
     assert len(set(lines)) == 4 and tool(one_input, folder / "3.npy", options=["--generate", 3, "--seed", 5])[-1] == last
     assert tool(one_input, folder / "3.npy", options=["--generate", 3, "--seed", 6])[-1].split()[3] != last.split()[3]
 

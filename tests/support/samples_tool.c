@@ -56,8 +56,8 @@ static int tell(const struct model *m, const struct samples_options *o, const ch
   if (rc == 0) {
     samples_sha256(s, sum);
     hex_encode(sum, sizeof sum, hex);
-    printf("samples %llu %llu %s %s\n", (unsigned long long)samples_count(s),
-           (unsigned long long)samples_left_out(s), hex, samples_words(s));
+    printf("samples %llu %llu %s\n", (unsigned long long)samples_count(s),
+           (unsigned long long)samples_left_out(s), hex);
   }
   if (rc == 0 && twice) {
     change(twice);

@@ -148,6 +148,17 @@ static int record(struct loader *l, struct payload *p, const struct wire_field *
   return 0;
 }
 
+// As load_payload_elide, for the content of one of several fields that follow one another.
+static void elide_entry(struct loader *l, const struct wire_field *wf) {
+  const uint64_t len = wf->body + wf->len - wf->start;
+  l->elided_bytes += wf->len;
+  struct elided *last = l->n_elided ? &l->elided[l->n_elided - 1] : NULL;
+  if (last && last->run && last->at.off + last->at.len == wf->start)
+    last->at.len += len;
+  else
+    *TABLE_PUSH(l, elided) = (struct elided){{wf->start, len}, true};
+}
+
 int load_payload_add(struct loader *l, struct frame *f, const struct schema_field *field,
                      const struct wire_field *wf) {
   struct payload *p = &f->payload;
@@ -171,7 +182,7 @@ int load_payload_add(struct loader *l, struct frame *f, const struct schema_fiel
     if (load_skeleton_add(l, f, wf)) return -1;
     if (packed) held = span_of(f->skeleton + f->n_skeleton - (size_t)wf->len, (size_t)wf->len);
   } else if (f->message == MESSAGE_ATTRIBUTE && field->form == FORM_BYTES) {
-    load_payload_elide_entry(l, wf);
+    elide_entry(l, wf);
   } else if (f->message == MESSAGE_ATTRIBUTE) {
     load_payload_elide(l, (struct place){from, end - from});
   }
@@ -208,16 +219,6 @@ void load_payload_elide(struct loader *l, struct place at) {
     last->at.len += at.len;
   else
     *TABLE_PUSH(l, elided) = (struct elided){.at = at};
-}
-
-void load_payload_elide_entry(struct loader *l, const struct wire_field *wf) {
-  const uint64_t len = wf->body + wf->len - wf->start;
-  l->elided_bytes += wf->len;
-  struct elided *last = l->n_elided ? &l->elided[l->n_elided - 1] : NULL;
-  if (last && last->run && last->at.off + last->at.len == wf->start)
-    last->at.len += len;
-  else
-    *TABLE_PUSH(l, elided) = (struct elided){{wf->start, len}, true};
 }
 
 // ---- small tensors as bytes ---------------------------------------------------------------------

@@ -563,10 +563,6 @@ struct file staging_output_fd(const struct staging *st, uint32_t output) {
   return st->outputs[output];
 }
 
-uint64_t staging_disk_bytes(const struct staging *st) {
-  return !folder_is_open(st->folder) ? 0 : staging_folder_bytes(st->folder);
-}
-
 uint32_t staging_done_count(const struct staging *st) {
   uint32_t n = 0;
   for (uint32_t i = 0; i < st->n_units; i++)

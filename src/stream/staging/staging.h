@@ -156,7 +156,6 @@ int staging_sync_records(const struct staging *st, uint32_t writer, struct err *
 bool staging_writes(const struct staging *st);
 // A read-write descriptor of an output; belongs to the staging, any thread may use it.
 struct file staging_output_fd(const struct staging *st, uint32_t output);
-uint64_t staging_disk_bytes(const struct staging *st); // what the folder occupies
 uint32_t staging_done_count(const struct staging *st);
 uint64_t staging_done_bytes(const struct staging *st, const struct plan *p); // of those units
 // Closes outputs and records, for who moves or removes them: nothing is written to the folder any more.

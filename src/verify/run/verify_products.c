@@ -40,10 +40,6 @@ static bool multiplies_int8(const struct model *m, uint32_t node) {
   return false;
 }
 
-bool verify_products_cut(void) {
-  return !has_vnni();
-}
-
 bool verify_products_cut_at(const struct model *result, const struct site *s) {
   for (uint32_t i = 0; i < s->n_after && !has_vnni(); i++)
     if (multiplies_int8(result, s->after[i])) return true;
@@ -180,8 +176,7 @@ int verify_products_see(struct verify *v, const struct model *m, struct sources 
   struct products p = {.m = m, .sources = s, .recipes = recipes};
   bool cut = false;
   int rc = 0;
-  if (v->options.runtime.optimized || v->found.products_unseen || v->found.cuda ||
-      !verify_products_cut())
+  if (v->options.runtime.optimized || v->found.products_unseen || v->found.cuda || has_vnni())
     return 0;
   p.seen = arena_zalloc(&a, m->n_tensors + (size_t)1);
   p.buffer = arena_alloc(&a, BUFFER_BYTES);

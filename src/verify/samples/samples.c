@@ -21,9 +21,7 @@ struct samples {
   struct samples_options o;
   struct samples_list list;
   uint64_t left_out, next;
-  uint32_t n_drawn;
   uint8_t sha256[DIGEST_BYTES];
-  const char *words;
   struct draw_shape *shapes; // of the first drawn sample, which all have
   uint32_t n_shapes;
   struct array_files *files; // of the sample that is loaded
@@ -41,10 +39,6 @@ uint64_t samples_left_out(const struct samples *s) {
 
 void samples_sha256(const struct samples *s, uint8_t sha256[DIGEST_BYTES]) {
   memcpy(sha256, s->sha256, DIGEST_BYTES);
-}
-
-const char *samples_words(const struct samples *s) {
-  return s->words;
 }
 
 // ---- one sample --------------------------------------------------------------------------------
@@ -150,20 +144,6 @@ static int digest_sample(struct samples *s, uint8_t sha256[DIGEST_BYTES], struct
 
 // ---- all of them -------------------------------------------------------------------------------
 
-static void say_words(struct samples *s) {
-  const struct quoted data = quote_path(s->o.n_data == 1 ? s->o.data[0] : "");
-  const uint32_t n = s->list.n_items, files = n > s->n_drawn ? n - s->n_drawn : 0;
-  s->words = "";
-  if (files)
-    s->words = s->o.n_data == 1
-                   ? arena_printf(&s->arena, "%u sample%s of '%s'", files, plural(files), data.s)
-                   : arena_printf(&s->arena, "%u sample%s", files, plural(files));
-  if (n > files)
-    s->words =
-        arena_printf(&s->arena, "%s%s%u drawn sample%s (seed %s)", s->words, files ? " and " : "",
-                     n - files, plural(n - files), decimal(s->o.draw.seed).s);
-}
-
 static int list_all(struct samples *s, struct err *err) {
   for (uint32_t i = 0; i < s->o.n_data; i++)
     if (samples_list_data(&s->list, s->o.data[i], &s->arena, err)) return -1;
@@ -177,7 +157,6 @@ static int list_all(struct samples *s, struct err *err) {
   const uint64_t all = files + s->o.generate;
   s->left_out = all > s->o.most ? all - s->o.most : 0;
   s->list.n_items = (uint32_t)min_u64(all, s->o.most);
-  s->n_drawn = s->list.n_items > files ? s->list.n_items - (uint32_t)files : 0;
   if (s->list.n_items > 0) return 0;
   err_fill(err, ERR_USAGE, "there are no samples");
   return err_hint(err, "use --data to name samples, or --generate N to draw them");
@@ -212,7 +191,6 @@ int samples_open(struct samples **out, const struct model *m, struct infer *in,
     samples_close(s);
     return -1;
   }
-  say_words(s);
   *out = s;
   return 0;
 }

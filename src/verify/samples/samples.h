@@ -48,8 +48,6 @@ uint64_t samples_count(const struct samples *s);
 uint64_t samples_left_out(const struct samples *s);
 // Of all samples in order: names, types, dims and elements of their inputs, in the model's order.
 void samples_sha256(const struct samples *s, uint8_t sha256[DIGEST_BYTES]);
-// "8 files of 'calib'", "8 drawn samples (seed 1)", for people. Valid until samples_close.
-const char *samples_words(const struct samples *s);
 
 // The next sample: its inputs, each under its name, in the model's order, valid until the next call. *ended: there is none,
 // and the next call gives the first one again. *name: of its file or folder, for messages.

@@ -103,7 +103,7 @@ static void test_fresh(void **state) {
   assert_true((uint64_t)at.st_blocks * 512 >= o.job.plan.outputs[0].size);
   assert_int_equal(fstat(folder_descriptor(o.st.folder), &at), 0);
   assert_int_equal(at.st_mode & 0777, 0750);
-  assert_true(staging_disk_bytes(&o.st) >= o.job.plan.outputs[0].size);
+  assert_true(staging_folder_bytes(o.st.folder) >= o.job.plan.outputs[0].size);
   assert_int_equal(staging_remove(&o.st, &o.err), 0);
   end_it(&o);
   assert_int_equal(rmdir(toy.dest), 0); // nothing is left

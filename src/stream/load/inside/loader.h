@@ -229,8 +229,6 @@ enum encoding load_payload_encoding(const struct payload *p);
 uint32_t load_payload_commit(struct loader *l, const struct payload *p);
 // Remembers that the payload's bytes stay out of the index (meta_sha256 takes their lengths).
 void load_payload_elide(struct loader *l, struct place at);
-// The same for the content of one of several fields that follow one another.
-void load_payload_elide_entry(struct loader *l, const struct wire_field *wf);
 // The elements of an inline payload in RAW form appended to m->small_bytes; *small is their place.
 struct payload_source {
   const struct piece *pieces;
