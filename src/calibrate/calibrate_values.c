@@ -104,14 +104,10 @@ static bool gives_numbers(struct walk *w, uint32_t node) {
 
 // ---- what consumers contract over -----------------------------------------------------------------
 
-static bool reads_weight(const struct model *m, const struct model_node *n) {
-  return weights_lead_to(m, model_input(m, n, 1));
-}
-
 // The axis, if the node contracts over one of its input 0 with a constant weight; else 0, which no such node has.
 static int32_t contracted(const struct model *m, uint32_t node) {
   const struct model_node *n = &m->nodes[node];
-  if (!is_ours(m, node) || !reads_weight(m, n)) return 0;
+  if (!is_ours(m, node) || !weights_lead_to(m, model_input(m, n, 1))) return 0;
   if (model_op_is(m, node, "MatMul")) return -1;
   if (model_op_is(m, node, "Conv")) return 1;
   int64_t transposed = 0;

@@ -12,11 +12,6 @@
 #include <errno.h>
 #include <string.h>
 
-// With a slash after it: a file is no folder then.
-static const char *folder_of(const char *path, struct arena *a) {
-  return arena_printf(a, "%s/", arena_folder(a, path));
-}
-
 // ---- names -------------------------------------------------------------------------------------
 
 // Is it the name of the .onnx, or of a file next to it whose name is made from that one?
@@ -36,7 +31,9 @@ static bool is_ours(const struct execution *exec, const char *base) {
 
 static bool stat_folder(const char *path, struct entry_facts *st) {
   struct arena scratch = {0};
-  const bool there = entry_look(HERE, folder_of(path, &scratch), 0, st) == 0;
+  const char *folder = arena_folder(&scratch, path);
+  // With a slash after it: a file is no folder then.
+  const bool there = entry_look(HERE, arena_printf(&scratch, "%s/", folder), 0, st) == 0;
   arena_free(&scratch);
   return there;
 }

@@ -24,11 +24,6 @@ bool record_file_is_plain(const char *path) {
   return entry_look(HERE, path, FILE_NO_LINK, &st) < 0 || st.kind == ENTRY_FILE;
 }
 
-// With a slash behind it: a file is no folder then.
-static const char *folder_of(const char *path, struct arena *a) {
-  return arena_printf(a, "%s/", arena_folder(a, path));
-}
-
 int record_file_foresee(const char *path, struct err *err) {
   struct entry_facts st;
   struct arena scratch = {0};
@@ -36,8 +31,9 @@ int record_file_foresee(const char *path, struct err *err) {
   bool bad = entry_look(HERE, path, 0, &st) == 0 && st.kind == ENTRY_FOLDER;
   if (bad)
     errno = EISDIR;
-  else if (record_file_is_plain(path))
-    bad = entry_may(HERE, folder_of(path, &scratch), MAY_WRITE | MAY_ENTER) < 0;
+  else if (record_file_is_plain(path)) // its folder, with a slash behind it: a file is none then
+    bad = entry_may(HERE, arena_printf(&scratch, "%s/", arena_folder(&scratch, path)),
+                    MAY_WRITE | MAY_ENTER) < 0;
   else
     bad = entry_may(HERE, path, MAY_WRITE) < 0;
   const int rc = bad ? cannot_write(path, err) : 0;

@@ -55,15 +55,11 @@ static int make_rest(struct ort *o, struct ort_failure *f) {
   return ort_check(o, o->CreateCpuMemoryInfo(DEVICE_ALLOCATOR, DEFAULT_MEMORY, &o->cpu), f);
 }
 
-// From 1.29 on the runtime tells its makers what models it opens (names of files and graphs, digests), unless this is
-// set before it begins: what is verified is nobody else's business.
-static void tell_nobody(void) {
-  machine_set_variable("ORT_DISABLE_TELEMETRY", "1");
-}
-
 int ort_open(struct ort *o, const char *library, struct ort_failure *f) {
   const struct ort_base *(*get_base)(void) = NULL;
-  tell_nobody();
+  // From 1.29 on the runtime tells its makers what models it opens (names of files and graphs, digests), unless this is
+  // set before it begins: what is verified is nobody else's business.
+  machine_set_variable("ORT_DISABLE_TELEMETRY", "1");
   const char *why;
   struct library *const loaded = library_load(library, &why);
   if (!loaded) return ort_fail(f, FRAME_NO_LIBRARY, "ONNX Runtime cannot be loaded: %s", why);

@@ -298,10 +298,6 @@ static int end_chunks(struct eval_task *t, struct err *err) {
   return 0;
 }
 
-static int end_figures(struct eval_task *t, struct err *err) {
-  return t->chunks.id != NO_ID ? end_chunks(t, err) : eval_quantize_end(t, err);
-}
-
 // ---- tasks -------------------------------------------------------------------------------------
 
 // A task of which nothing is known but its recipe.
@@ -328,7 +324,7 @@ struct eval_task *eval_begin(struct eval *ev, uint32_t id, uint64_t off, uint64_
 
 int eval_end(struct eval_task *t, struct err *err) {
   eval_share_boxes(t->ev, t->root);
-  return end_figures(t, err);
+  return t->chunks.id != NO_ID ? end_chunks(t, err) : eval_quantize_end(t, err);
 }
 
 int recipe_read(struct eval *ev, uint32_t id, uint64_t off, void *buf, size_t n, struct err *err) {

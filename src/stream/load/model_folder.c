@@ -142,10 +142,6 @@ void model_folder_skip(struct model_folder *b, struct folder_model *model, const
 
 // ---- sums ---------------------------------------------------------------------------------------
 
-static bool is_there(const struct folder_part *p) {
-  return !p->missing && !p->unreadable;
-}
-
 static int by_place(uint64_t dev, uint64_t ino, uint64_t other_dev, uint64_t other_ino) {
   if (dev != other_dev) return dev < other_dev ? -1 : 1;
   return (ino > other_ino) - (ino < other_ino);
@@ -253,7 +249,7 @@ void model_folder_sum(struct model_folder *b) {
   for (uint32_t i = 0; i < b->n_models; i++)
     b->n_read += b->models[i].why == NULL;
   for (uint32_t i = 0; i < b->n_parts; i++)
-    if (is_there(&b->parts[i])) parts[n++] = &b->parts[i];
+    if (!b->parts[i].missing && !b->parts[i].unreadable) parts[n++] = &b->parts[i];
   for (uint32_t i = 0; i < b->n_files; i++)
     files[i] = &b->files[i];
   qsort(parts, n, sizeof *parts, part_by_inode);

@@ -39,17 +39,13 @@ static void load_names(struct seal_refers *r, const char *path) {
   sources_close(sources);
 }
 
-static bool is_as_asked(const struct seal_refers *r, const struct entry_facts *at) {
-  return fingerprint_same(r->print, fingerprint_of(at));
-}
-
 void seal_refers_ask(struct seal_refers *r, const char *folder, const char *onnx) {
   struct arena scratch = {0};
   struct entry_facts at;
   const char *path = arena_printf(&scratch, "%s/%s", *folder ? folder : ".", onnx);
   if (!entry_is_file(HERE, path, &at)) {
     seal_refers_done(r);
-  } else if (!is_as_asked(r, &at)) {
+  } else if (!fingerprint_same(r->print, fingerprint_of(&at))) {
     seal_refers_done(r);
     load_names(r, path);
   }

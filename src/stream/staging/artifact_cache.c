@@ -51,10 +51,6 @@ int artifact_cache_put(const char *folder, const struct artifact *a, struct err 
   return rc;
 }
 
-static bool begins_with(struct span text, struct span head) {
-  return text.n >= head.n && memcmp(text.at, head.at, head.n) == 0;
-}
-
 // NULL in *text: it is not there, or answers another question.
 static int take(const char *folder, const uint8_t sha256[DIGEST_BYTES], struct span head,
                 struct span *text, struct err *err) {
@@ -69,7 +65,7 @@ static int take(const char *folder, const uint8_t sha256[DIGEST_BYTES], struct s
   if (bad) return err->kind == ERR_NONE ? 0 : -1;
   digest_of(text->at, text->n, is);
   const bool damaged = memcmp(is, sha256, sizeof is) != 0;
-  if (!damaged && begins_with(*text, head)) return 0;
+  if (!damaged && text->n >= head.n && memcmp(text->at, head.at, head.n) == 0) return 0;
   fs_free(*text);
   *text = (struct span){0};
   if (!damaged) return 0;

@@ -393,10 +393,6 @@ void sites_find(const struct model *source, const struct model *result,
   out->looked = c->looked;
 }
 
-static bool same_nodes(const struct site *x, const struct site *y) {
-  return x->n_before == y->n_before && x->n_after == y->n_after;
-}
-
 bool sites_widen(struct sites *s, uint32_t site, uint32_t layers, struct arena *a,
                  struct site *out) {
   const struct site *of = &s->list[site];
@@ -404,7 +400,7 @@ bool sites_widen(struct sites *s, uint32_t site, uint32_t layers, struct arena *
   out->groups = of->groups;
   out->n_groups = of->n_groups;
   out->why_not = of->why_not;
-  return !same_nodes(of, out);
+  return of->n_before != out->n_before || of->n_after != out->n_after;
 }
 
 const char *site_name(const struct model *source, const struct site *s, struct arena *a) {

@@ -98,10 +98,6 @@ static uint32_t add_claim(struct sites_cut *c, uint32_t before, uint32_t after) 
   return claim;
 }
 
-static uint32_t claim_root(struct sites_cut *c, uint32_t claim) {
-  return sites_join_root(c, c->m[AFTER]->n_nodes + claim);
-}
-
 // Is it made on both sides by a node that did not change? Then what that reads is what must be equal.
 static bool made_alike(const struct sites_cut *c, uint32_t value) {
   const struct model *s = c->m[BEFORE], *e = c->m[AFTER];
@@ -202,7 +198,8 @@ static void demand_value(struct sites_cut *c, int side, uint32_t node, uint32_t 
 
 static void demand_claim(struct sites_cut *c, uint32_t node, uint32_t before, uint32_t after) {
   for (uint32_t i = c->claim_of[before]; i != NO_ID; i = c->claims[i].next)
-    if (c->claims[i].after == after && claim_root(c, i) != sites_join_root(c, node))
+    if (c->claims[i].after == after &&
+        sites_join_root(c, c->m[AFTER]->n_nodes + i) != sites_join_root(c, node))
       c->claims[i].demanded = true;
 }
 

@@ -58,10 +58,6 @@ static void end_compared(struct verify_run *r, struct verified_row *row,
     end_row(r, row, passed ? VERIFIED_PASSED : VERIFIED_FAILED, got->why);
 }
 
-static bool is_all_nonfinite(const struct compare_figures *f) {
-  return f->count > 0 && f->nonfinite[0] == f->count;
-}
-
 // Drawn inputs do not show how much was lost, but elements that became NaN or infinite are reported: "NaN at 3 of 8 elements where SRC
 // is finite".
 static const char *unjudged_words(struct verify_run *r, const struct compare_figures *f) {
@@ -130,7 +126,7 @@ static void judge(struct verify_run *r, struct verified_row *row, const struct c
   const struct compare_figures *f = &got->figures;
   if (got->end == COMPARE_PASSED && f->count == 0)
     end_row(r, row, VERIFIED_NOT, no_elements);
-  else if (got->end != COMPARE_DIFFERENT && is_all_nonfinite(f))
+  else if (got->end != COMPARE_DIFFERENT && f->count > 0 && f->nonfinite[0] == f->count)
     end_row(r, row, VERIFIED_NOT, "the source returns no finite number for these inputs");
   else if (got->end == COMPARE_PASSED && r->loses && !r->theirs && r->given && floats &&
            f->largest == 0)
@@ -380,15 +376,11 @@ void verify_rows_end(struct verify_run *r) {
 
 // ---- cases, one by one -------------------------------------------------------------------------
 
-static bool is_at(const struct arrays *x, uint32_t place, const char *name) {
-  return place < x->n && strcmp(x->list[place].name, name) == 0;
-}
-
 // The output of the result that goes with output k of the source: by name; by place where it was renamed, so that neither has the
 // name of the other. NULL: there is none.
 static const struct array *partner_of(const struct arrays *a, const struct arrays *b, uint32_t k) {
   const char *name = a->list[k].name;
-  if (is_at(b, k, name)) return &b->list[k];
+  if (k < b->n && strcmp(b->list[k].name, name) == 0) return &b->list[k];
   const struct array *named = array_named(b, name);
   return named || a->n != b->n || array_named(a, b->list[k].name) ? named : &b->list[k];
 }

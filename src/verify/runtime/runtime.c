@@ -150,12 +150,8 @@ static int make_scratch(const char *folder, struct file *out, struct err *err) {
   return err_errno(err, errno, ERR_IO, "cannot make a scratch file in '%s'", quote_path(folder).s);
 }
 
-static const char *scratch_folder(const struct runtime_options *o) {
-  return o->scratch ? o->scratch : machine_temporary_folder();
-}
-
 static int open_rest(struct runtime *r, struct err *err) {
-  const char *folder = scratch_folder(&r->o);
+  const char *folder = r->o.scratch ? r->o.scratch : machine_temporary_folder();
   if (runtime_find_program(&r->arena, &r->program, err) < 0) return -1;
   if (runtime_find_library(r->o.library, &r->arena, &r->library, err) < 0) return -1;
   if (make_scratch(folder, &r->inputs, err) < 0) return -1;
