@@ -434,3 +434,9 @@ void json_copy(struct json_out *out, const struct json_value *v) {
     json_null(out);
   }
 }
+
+const char *json_value_text(const struct json_value *v, struct arena *a) {
+  struct json_out out = {0};
+  json_copy(&out, v);
+  return json_take(&out, a);
+}

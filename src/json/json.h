@@ -111,5 +111,7 @@ bool json_is_text(const struct json_value *v, const char *text); // this very st
 // Writes a parsed value again: what json_out wrote comes out as the same text, except that a whole
 // double ("3.0") comes out as an integer.
 void json_copy(struct json_out *out, const struct json_value *v);
+// The value as JSON text, in *a.
+const char *json_value_text(const struct json_value *v, struct arena *a);
 
 #endif

@@ -105,17 +105,14 @@ static int read_data(const struct ranges_in *in, const struct json_value *v, str
 static int read_options(const struct ranges_in *in, const struct json_value *v, struct ranges *r,
                         struct err *err) {
   const struct json_value *options = json_get(v, "options");
-  struct json_out text = {0};
   if (!options) return 0;
   if (!json_is_object(options)) return ranges_in_error(in, err, "'options' is not an object");
-  json_copy(&text, options);
-  r->options = json_take(&text, &r->arena);
+  r->options = json_value_text(options, &r->arena);
   return 0;
 }
 
 static int read_head_of(const struct ranges_in *in, const struct json_value *v, struct ranges *r,
                         struct err *err) {
-  struct json_out passes = {0};
   uint64_t bins = 0;
   const struct json_value *source = json_get(v, "source"), *samples = json_get(v, "samples");
   if (read_format(in, v, err) || get_text(in, v, "weir", &r->arena, &r->weir, err) ||
@@ -126,8 +123,7 @@ static int read_head_of(const struct ranges_in *in, const struct json_value *v, 
   if (r->has_model && get_digest(in, source, "meta_sha256", r->meta_sha256, err)) return -1;
   if (!json_is_array(json_get(v, "passes")))
     return ranges_in_error(in, err, "'passes' is not a list");
-  json_copy(&passes, json_get(v, "passes"));
-  r->passes = json_take(&passes, &r->arena);
+  r->passes = json_value_text(json_get(v, "passes"), &r->arena);
   if (read_method(in, v, r, err)) return -1;
   if (json_get(v, "bins") && get_count(in, v, "bins", RANGES_MOST_BINS, &bins, err)) return -1;
   r->bins = (uint32_t)bins;

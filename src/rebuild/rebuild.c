@@ -111,12 +111,6 @@ static struct audit_found *add_found(struct rebuild *r, const char *file, uint64
   return f;
 }
 
-static const char *text_of(const struct json_value *v, struct arena *a) {
-  struct json_out j = {0};
-  json_copy(&j, v);
-  return json_take(&j, a);
-}
-
 // What the plan follows from, as far as the manifest has it.
 static void compare_plans(struct rebuild *r, const struct execution *exec) {
   const struct json_value *x = r->m.x_weir;
@@ -131,7 +125,7 @@ static void compare_plans(struct rebuild *r, const struct execution *exec) {
     add_reason(r, arena_printf(&r->arena, "they were made by weir %s, and this is %s", r->version,
                                version_number));
   if (json_get(x, "artifacts") &&
-      strcmp(text_of(json_get(x, "artifacts"), &r->arena), artifacts) != 0)
+      strcmp(json_value_text(json_get(x, "artifacts"), &r->arena), artifacts) != 0)
     add_reason(r, "the passes found other values in the weights than in the recorded run");
   else if (!renamed && json_as_string(json_get(x, "edits_sha256"), &edits) &&
            !span_is(edits, exec->records.edits_sha256))

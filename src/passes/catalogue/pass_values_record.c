@@ -13,22 +13,16 @@ struct record {
   struct err *err;
 };
 
-static const char *text_of(const struct json_value *value, struct arena *a) {
-  struct json_out j = {0};
-  json_copy(&j, value);
-  return json_take(&j, a);
-}
-
 static int refuse(const struct record *r, uint32_t o, const struct json_value *value) {
   return err_set(r->err, ERR_MODEL, "'%s' is not a value of '%s'",
-                 quote_str(text_of(value, r->a)).s, r->v->pass->options[o].name);
+                 quote_str(json_value_text(value, r->a)).s, r->v->pass->options[o].name);
 }
 
 static int put_word(const struct record *r, uint32_t o, const struct json_value *value) {
   struct span text;
   struct err why = {0};
   if (json_is_array(value) || json_is_object(value)) return refuse(r, o, value);
-  if (!json_as_string(value, &text)) text = span_str(text_of(value, r->a));
+  if (!json_as_string(value, &text)) text = span_str(json_value_text(value, r->a));
   if (pass_values_put(r->v, o, text, r->a, &why) == 0) return 0;
   return err_set(r->err, ERR_MODEL, "%.900s", why.msg);
 }
@@ -41,7 +35,7 @@ static bool is_base_name(struct span name) {
 
 static int refuse_file(const struct record *r, uint32_t o, const struct json_value *value) {
   return err_set(r->err, ERR_MODEL, "'%s' of '%s' is not a file given by its name and SHA-256",
-                 quote_str(text_of(value, r->a)).s, r->v->pass->options[o].name);
+                 quote_str(json_value_text(value, r->a)).s, r->v->pass->options[o].name);
 }
 
 static int put(const struct record *r, uint32_t o, const struct json_value *value) {
@@ -63,7 +57,7 @@ static int put(const struct record *r, uint32_t o, const struct json_value *valu
     x->text = arena_string(r->a, name);
     x->sha256 = arena_string(r->a, sha256);
     x->about = json_is_object(json_get(value, "calibration"))
-                   ? text_of(json_get(value, "calibration"), r->a)
+                   ? json_value_text(json_get(value, "calibration"), r->a)
                    : NULL;
     x->given = true;
     return 0;
@@ -74,7 +68,7 @@ static int put(const struct record *r, uint32_t o, const struct json_value *valu
 
 // As records have it.
 static bool has(const struct record *r, uint32_t o, const struct json_value *value) {
-  return strcmp(pass_values_option_json(r->v, o, r->a), text_of(value, r->a)) == 0;
+  return strcmp(pass_values_option_json(r->v, o, r->a), json_value_text(value, r->a)) == 0;
 }
 
 // Would the pass itself put this value there?

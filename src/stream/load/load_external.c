@@ -11,21 +11,10 @@
 // kept by its name alone, what it lacks is counted, and at the end each such file is one fault.
 #include "stream/load/inside/loader.h"
 
-static bool parse_number(struct span s, uint64_t *out) {
-  uint64_t x = 0;
-  if (s.n == 0) return false;
-  for (size_t i = 0; i < s.n; i++) {
-    if (s.at[i] < '0' || s.at[i] > '9') return false;
-    if (mul_overflows(x, 10, &x) || add_overflows(x, s.at[i] - (uint64_t)'0', &x)) return false;
-  }
-  *out = x;
-  return x <= INT64_MAX;
-}
-
 // -1: the load ends; 0: *good says whether the number is one.
 static int number(struct loader *l, const struct row_name *who, const Pb__Location *e,
                   uint64_t *out, bool *good) {
-  *good = !e || parse_number(load_text(e->value), out);
+  *good = !e || span_decimal(load_text(e->value), out);
   if (*good) return 0;
   return load_fault(l, FAULT_ERROR, row_place(who).s,
                     "external_data %s '%s' is not a decimal number from 0 to 2^63-1",

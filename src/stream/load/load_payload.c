@@ -148,15 +148,19 @@ static int record(struct loader *l, struct payload *p, const struct wire_field *
   return 0;
 }
 
-// As load_payload_elide, for the content of one of several fields that follow one another.
-static void elide_entry(struct loader *l, const struct wire_field *wf) {
-  const uint64_t len = wf->body + wf->len - wf->start;
-  l->elided_bytes += wf->len;
+// `run`: one of several fields that follow one another; what counts of it is `bytes` of content.
+static void elide(struct loader *l, struct place at, uint64_t bytes, bool run) {
+  if (at.len == 0) return;
+  l->elided_bytes += bytes;
   struct elided *last = l->n_elided ? &l->elided[l->n_elided - 1] : NULL;
-  if (last && last->run && last->at.off + last->at.len == wf->start)
-    last->at.len += len;
+  if (last && last->run == run && last->at.off + last->at.len == at.off)
+    last->at.len += at.len;
   else
-    *TABLE_PUSH(l, elided) = (struct elided){{wf->start, len}, true};
+    *TABLE_PUSH(l, elided) = (struct elided){at, run};
+}
+
+void load_payload_elide(struct loader *l, struct place at) {
+  elide(l, at, at.len, false);
 }
 
 int load_payload_add(struct loader *l, struct frame *f, const struct schema_field *field,
@@ -182,7 +186,7 @@ int load_payload_add(struct loader *l, struct frame *f, const struct schema_fiel
     if (load_skeleton_add(l, f, wf)) return -1;
     if (packed) held = span_of(f->skeleton + f->n_skeleton - (size_t)wf->len, (size_t)wf->len);
   } else if (f->message == MESSAGE_ATTRIBUTE && field->form == FORM_BYTES) {
-    elide_entry(l, wf);
+    elide(l, (struct place){wf->start, end - wf->start}, wf->len, true);
   } else if (f->message == MESSAGE_ATTRIBUTE) {
     load_payload_elide(l, (struct place){from, end - from});
   }
@@ -209,16 +213,6 @@ uint32_t load_payload_commit(struct loader *l, const struct payload *p) {
     if (piece->checkpoint != NO_ID) piece->checkpoint += marks;
   }
   return first;
-}
-
-void load_payload_elide(struct loader *l, struct place at) {
-  if (at.len == 0) return;
-  l->elided_bytes += at.len;
-  struct elided *last = l->n_elided ? &l->elided[l->n_elided - 1] : NULL;
-  if (last && !last->run && last->at.off + last->at.len == at.off)
-    last->at.len += at.len;
-  else
-    *TABLE_PUSH(l, elided) = (struct elided){.at = at};
 }
 
 // ---- small tensors as bytes ---------------------------------------------------------------------

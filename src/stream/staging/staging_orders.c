@@ -83,17 +83,6 @@ int staging_give_orders(const struct staging *st, const struct plan *p,
 
 // ---- reading -----------------------------------------------------------------------------------
 
-// Text that becomes part of a manifest: a digest, or nothing.
-static bool take_hex(const struct json_value *v, struct arena *a, const char **out,
-                     uint8_t sha256[DIGEST_BYTES]) {
-  struct span text;
-  *out = NULL;
-  if (v && json_is_null(v)) return true;
-  if (!json_as_string(v, &text) || !hex_decode(text, sha256, DIGEST_BYTES)) return false;
-  *out = arena_string(a, text);
-  return true;
-}
-
 static bool take_text(const struct json_value *v, struct arena *a, const char **out) {
   struct span text;
   *out = NULL;
@@ -101,6 +90,12 @@ static bool take_text(const struct json_value *v, struct arena *a, const char **
   if (!json_as_string(v, &text) || span_has_nul(text)) return false;
   *out = arena_string(a, text);
   return true;
+}
+
+// Text that becomes part of a manifest: a digest, or nothing.
+static bool take_hex(const struct json_value *v, struct arena *a, const char **out,
+                     uint8_t sha256[DIGEST_BYTES]) {
+  return take_text(v, a, out) && (!*out || hex_decode(span_str(*out), sha256, DIGEST_BYTES));
 }
 
 static bool take_companions(const struct json_value *list, struct staging_orders *o,

@@ -8,6 +8,7 @@
 
 #include "model/onnx_fields.h"
 #include "stream/sys/fs.h"
+#include "verify/sites/site_run.h"
 
 #include <errno.h>
 #include <string.h>
@@ -28,11 +29,6 @@ struct walking {
 
 // ---- which values ------------------------------------------------------------------------------
 
-static enum dtype type_in(struct infer *in, uint32_t value) {
-  struct infer_type t;
-  return infer_type_of(in, value, &t) && t.kind == INFER_TENSOR ? t.dtype : DTYPE_UNDEFINED;
-}
-
 static void list_layers(struct walking *w, struct infer *after) {
   const struct model *m = w->l->source, *x = w->l->result;
   w->list = arena_alloc(&w->arena, (m->n_values + (size_t)1) * sizeof *w->list);
@@ -46,7 +42,7 @@ static void list_layers(struct walking *w, struct infer *after) {
       if (there == NO_ID || x->values[there].kind != VALUE_NODE_OUTPUT) continue;
       if (x->values[there].flags & VALUE_DEAD || x->values[there].n_graph_outputs > 0) continue;
       const struct layer layer = {
-          value, node, {type_in(w->l->infer, value), type_in(after, there)}};
+          value, node, {site_run_dtype(w->l->infer, value), site_run_dtype(after, there)}};
       if (dtype_is_float(layer.dtype[0]) && dtype_is_float(layer.dtype[1])) w->list[w->n++] = layer;
     }
 }

@@ -13,7 +13,6 @@
 
 #include "verify/models/verify_walk.h"
 
-// The type of a value; UNDEFINED: not known.
 static enum dtype type_of(struct infer *in, uint32_t value) {
   struct infer_type t;
   return infer_type_of(in, value, &t) ? t.dtype : DTYPE_UNDEFINED;
@@ -142,22 +141,11 @@ static void see_chosen(struct verify_walk *w, uint32_t node) {
   }
 }
 
-// Does something turn floats into other numbers before the nodes that `w` has seen, or in functions that they call?
-static bool is_jumped(struct verify_walk *w) {
+// Does a node do `what` before those that `w` has seen, or in functions that they call?
+static bool is_done_before(struct verify_walk *w, unsigned what) {
   while (w->n_list > 0) {
     const uint32_t node = w->list[--w->n_list];
-    if (does(w->r, node) & VERIFY_JUMPS) return true;
-    if (!verify_walk_ends(w->r, node)) verify_walk_see_before(w, node);
-  }
-  return false;
-}
-
-// Does something round before the nodes that `w` has seen?
-static bool is_rounded(struct verify_walk *w) {
-  while (w->n_list > 0) {
-    const uint32_t node = w->list[--w->n_list];
-    const unsigned all = does(w->r, node);
-    if (all & VERIFY_ROUNDS) return true;
+    if (does(w->r, node) & what) return true;
     if (!verify_walk_ends(w->r, node)) verify_walk_see_before(w, node);
   }
   return false;
@@ -186,8 +174,8 @@ enum verify_whole verify_whole_of(const struct verify_random *r, uint32_t place)
     see_chosen(&chosen, node);
     verify_walk_see_before(&after, node);
   }
-  rounded = rounded || is_rounded(&before);
-  places = places || is_jumped(&chosen);
+  rounded = rounded || is_done_before(&before, VERIFY_ROUNDS);
+  places = places || is_done_before(&chosen, VERIFY_JUMPS);
   verify_walk_end(&chosen);
   verify_walk_end(&before);
   verify_walk_end(&after);

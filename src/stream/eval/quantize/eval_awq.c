@@ -20,6 +20,7 @@
 
 #include "platform/maps.h"
 #include "resources/resources.h"
+#include "stream/eval/core/eval_figures.h"
 #include "tensor_stats/second_moments.h"
 
 #include <errno.h>
@@ -109,16 +110,6 @@ struct columns {
   size_t n;
 };
 
-static void widen(enum dtype type, const uint8_t *in, size_t n, float *out) {
-  const uint16_t *halves = (const uint16_t *)(const void *)in;
-  if (type == DTYPE_FLOAT)
-    memcpy(out, in, n * sizeof *out);
-  else if (type == DTYPE_FLOAT16)
-    kernels_f16_to_f32(out, halves, n);
-  else
-    kernels_bf16_to_f32(out, halves, n);
-}
-
 static int read_panel(struct finding *f, const struct columns *c, struct err *err) {
   const struct recipes *r = f->t->r;
   const enum dtype type = (enum dtype)r->rows[c->of].dtype;
@@ -130,7 +121,7 @@ static int read_panel(struct finding *f, const struct columns *c, struct err *er
     if (eval_elements(f->t, c->of, i * wide + c->first, n, f->some, err) != 0) return -1;
     for (size_t j = 0; j < c->n; j++) {
       float *x = &f->panel[i * c->n + j];
-      widen(type, f->some + j * c->step * width, 1, x);
+      eval_figures_floats(type, f->some + j * c->step * width, 1, x);
       if (!isfinite(*x)) *x = 0; // who quantizes it tells of it
     }
   }
