@@ -143,12 +143,11 @@ int member_make(const struct member_request *r, struct planned *x, struct member
   if (recorded(&made.st, part) > 0 && staging_writes(&made.st))
     rc = execute_plan_check_units(&c, &made, STAGING_EVERY_UNIT, err);
   part->before = rc ? 0 : recorded(&made.st, part);
-  if (rc == 0 && part->before < part->end - part->first)
-    rc = staging_open_records(&made.st, 0, err);
+  if (rc == 0 && part->before < part->end - part->first) rc = staging_open_records(&made.st, err);
   if (rc == 0) rc = execute_plan_run(&c, &made, err);
   // Nobody begins again a member that says that it is done: its records outlive a power cut.
   struct err unsynced = {0};
-  if (staging_sync_records(&made.st, 0, &unsynced) && rc == 0) {
+  if (staging_sync_records(&made.st, &unsynced) && rc == 0) {
     *err = unsynced;
     rc = -1;
   }

@@ -79,11 +79,11 @@ static int sync_outputs(struct recorder *d, const struct given *group, uint32_t 
 static int commit(struct recorder *d, const struct given *group, uint32_t n, struct err *err) {
   if (sync_outputs(d, group, n, err) || sources_unchanged(d->sources, err)) return -1;
   for (uint32_t i = 0; i < n; i++)
-    if (staging_record(d->st, 0, group[i].unit, group[i].digest, &group[i].errors, err)) return -1;
+    if (staging_record(d->st, group[i].unit, group[i].digest, &group[i].errors, err)) return -1;
   const uint64_t now = machine_clock_ms();
   if (now - d->records_synced_ms < RECORDS_SYNC_MS) return 0;
   d->records_synced_ms = now;
-  return staging_sync_records(d->st, 0, err);
+  return staging_sync_records(d->st, err);
 }
 
 static void free_errors(struct given *group, uint32_t n) {

@@ -524,21 +524,18 @@ int staging_open_bare(struct staging *st, const char *dest_folder, const char *o
 
 // ---- while it runs ----
 
-int staging_open_records(struct staging *st, uint32_t writer, struct err *err) {
-  assert(writer < STAGING_WRITERS_MAX);
-  struct file *fd = &st->records[writer];
-  if (!file_is_open(*fd) && folder_is_open(st->folder))
-    *fd = records_open(st->folder, st->first_record + writer, st->record_step, err);
-  return !file_is_open(*fd) && folder_is_open(st->folder) ? -1 : 0;
+int staging_open_records(struct staging *st, struct err *err) {
+  if (file_is_open(st->records) || !folder_is_open(st->folder)) return 0;
+  st->records = records_open(st->folder, st->first_record, st->record_step, err);
+  return file_is_open(st->records) ? 0 : -1;
 }
 
-int staging_record(struct staging *st, uint32_t writer, uint32_t unit,
-                   const uint8_t digest[DIGEST_BYTES], const struct figure_sums *errors,
-                   struct err *err) {
+int staging_record(struct staging *st, uint32_t unit, const uint8_t digest[DIGEST_BYTES],
+                   const struct figure_sums *errors, struct err *err) {
   assert(unit < st->n_units);
-  if (staging_open_records(st, writer, err)) return -1;
+  if (staging_open_records(st, err)) return -1;
   if (folder_is_open(st->folder) &&
-      records_append(st->records[writer], unit, digest, errors, st->header_sha256, err))
+      records_append(st->records, unit, digest, errors, st->header_sha256, err))
     return -1;
   memcpy(st->digests[unit], digest, DIGEST_BYTES);
   st->done[unit] = 1;
@@ -546,10 +543,9 @@ int staging_record(struct staging *st, uint32_t writer, uint32_t unit,
   return 0;
 }
 
-int staging_sync_records(const struct staging *st, uint32_t writer, struct err *err) {
-  assert(writer < STAGING_WRITERS_MAX);
-  if (!file_is_open(st->records[writer])) return 0;
-  if (file_sync_data(st->records[writer]))
+int staging_sync_records(const struct staging *st, struct err *err) {
+  if (!file_is_open(st->records)) return 0;
+  if (file_sync_data(st->records))
     return err_errno(err, errno, ERR_IO, "cannot sync the records in '%s'", quote_str(st->name).s);
   return fs_sync_folder(st->folder, st->name, err);
 }
@@ -582,8 +578,7 @@ uint64_t staging_done_bytes(const struct staging *st, const struct plan *p) {
 void staging_close_files(struct staging *st) {
   for (uint32_t i = 0; i < st->n_outputs; i++)
     file_close(&st->outputs[i]);
-  for (uint32_t i = 0; i < STAGING_WRITERS_MAX; i++)
-    file_close(&st->records[i]);
+  file_close(&st->records);
 }
 
 void staging_close(struct staging *st) {

@@ -29,7 +29,7 @@
 #include "stream/staging/figure_sums.h"
 #include "stream/sys/reread.h"
 
-enum { STAGING_NAME_MAX = 256, STAGING_WRITERS_MAX = 16 };
+enum { STAGING_NAME_MAX = 256 };
 enum { STAGING_FILE_MAX = 250 }; // bytes of a file's name: the folder takes 255, ".tmp" among them
 // Is `name` one that a file of the staging folder itself bears or may come to bear?
 bool staging_name_reserved(const char *name);
@@ -70,7 +70,7 @@ struct staging {
   struct arena arena;
   struct file *outputs; // in the plan's order
   uint32_t n_outputs;
-  struct file records[STAGING_WRITERS_MAX];
+  struct file records;
 };
 
 enum staging_resume {
@@ -143,15 +143,13 @@ int staging_open_null(struct staging *st, const struct plan *p, const char *dest
 // write; none: there cannot be one. It belongs to the caller. Several processes that work in one
 // folder have one each.
 struct file staging_unnamed_file(void *staging);
-// Makes the writer's records file now, if it has none: its age says when the work began.
-int staging_open_records(struct staging *st, uint32_t writer, struct err *err);
+// Makes its records file now, if it has none: its age says when the work began.
+int staging_open_records(struct staging *st, struct err *err);
 // Records a finished, durable unit, and its error figures. One call at a time.
-int staging_record(struct staging *st, uint32_t writer, uint32_t unit,
-                   const uint8_t digest[DIGEST_BYTES], const struct figure_sums *errors,
-                   struct err *err);
-// Makes the records of this writer durable, so that a power cut does not take them. (A kill never
-// does.)
-int staging_sync_records(const struct staging *st, uint32_t writer, struct err *err);
+int staging_record(struct staging *st, uint32_t unit, const uint8_t digest[DIGEST_BYTES],
+                   const struct figure_sums *errors, struct err *err);
+// Makes them durable, so that a power cut does not take them. (A kill never does.)
+int staging_sync_records(const struct staging *st, struct err *err);
 // Are the bytes of units written, so that they can be read back?
 bool staging_writes(const struct staging *st);
 // A read-write descriptor of an output; belongs to the staging, any thread may use it.

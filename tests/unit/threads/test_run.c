@@ -183,11 +183,11 @@ static void test_only_missing_units(void **state) {
   uint8_t digest[DIGEST_BYTES];
   all = toy_expected(&toy, &r.job.plan, 0);
   digest_of(all, PLAN_UNIT_BYTES, digest);
-  assert_int_equal(staging_record(&r.st, 0, 0, digest, &none, &r.err), 0);
+  assert_int_equal(staging_record(&r.st, 0, digest, &none, &r.err), 0);
   free(all);
   all = toy_expected(&toy, &r.job.plan, 1);
   digest_of(all, r.job.plan.outputs[1].size, digest);
-  assert_int_equal(staging_record(&r.st, 0, 3, digest, &none, &r.err), 0);
+  assert_int_equal(staging_record(&r.st, 3, digest, &none, &r.err), 0);
   free(all);
   end(&r, true);
   begin(&r, TWO_EDGES, false, true);
