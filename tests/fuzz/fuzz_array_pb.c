@@ -1,5 +1,7 @@
 // TensorProto, SequenceProto and OptionalProto from arbitrary bytes: whatever comes out has the sizes that it
 // says, within what was allowed, is equal to itself, and settles as an optional.
+#include "fuzzed_array.h"
+
 #include "verify/arrays/array_files.h"
 #include "verify/compare/compare.h"
 
@@ -47,8 +49,10 @@ static void check(const struct array *x) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   struct arena a = {0};
   struct err err = {0};
+  const struct feed f = feed_of(data, size);
+  struct space s = space_of(MOST, &a);
   struct array x;
-  if (array_files_parse_pb(span_of(data, size), MOST, &a, &x, &err) != 0) {
+  if (pb_read(&f, &s, &x, &err) != 0) {
     demand(err.kind != ERR_NONE && err.msg[0]);
     arena_free(&a);
     return 0;

@@ -1,6 +1,6 @@
 // Archives of arrays, and single ones, from arbitrary bytes: whatever comes out has the sizes that it says,
 // within what was allowed, and names that are text.
-#include "verify/arrays/array_files.h"
+#include "fuzzed_array.h"
 
 #include <stdlib.h>
 
@@ -29,14 +29,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   static volatile uint64_t sink;
   struct arena a = {0};
   struct err err = {0};
+  const struct feed f = feed_of(data, size);
+  struct space s = space_of(MOST, &a);
   struct array one;
   struct arrays all;
-  if (array_files_parse_npy(span_of(data, size), MOST, &a, &one, &err) == 0)
+  if (npy_read(&f, "", &s, &one, &err) == 0)
     sink += touch(&one);
   else
     demand(err.kind != ERR_NONE && err.msg[0]);
   err = (struct err){0};
-  if (array_files_parse_npz(span_of(data, size), MOST, &a, &all, &err) == 0) {
+  s = space_of(MOST, &a);
+  if (npz_read(&f, &s, &all, &err) == 0) {
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < all.n; i++) {
       demand(utf8_valid(span_str(all.list[i].name)) && array_named(&all, all.list[i].name));

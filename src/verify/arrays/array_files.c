@@ -266,11 +266,6 @@ static void add_archives(struct names *x, const char *path, const struct fs_name
 
 // ---- the story ---------------------------------------------------------------------------------
 
-static struct space space_of(uint64_t most, const char *scratch, struct arena *a) {
-  return (struct space){
-      .a = a, .most = most, .left = most, .memory = FEED_MEMORY, .scratch = scratch};
-}
-
 // Names of messages end in no slash.
 static const char *without_slashes(const char *path, struct arena *a) {
   size_t n = strlen(path);
@@ -283,7 +278,11 @@ static struct array_files *begin(const char *scratch_folder, uint64_t most, stru
   struct array_files *x = arena_zalloc(a, sizeof *x);
   assert(scratch_folder);
   x->a = a;
-  x->s = space_of(most, arena_string(a, span_str(scratch_folder)), a);
+  x->s = (struct space){.a = a,
+                        .most = most,
+                        .left = most,
+                        .memory = FEED_MEMORY,
+                        .scratch = arena_string(a, span_str(scratch_folder))};
   return x;
 }
 
@@ -370,30 +369,4 @@ void array_files_close(struct array_files *x) {
     file_close(&x->held[i]);
   space_close(&x->s);
   TABLES_FREE(x, held, cases);
-}
-
-static struct feed feed_of(struct span content) {
-  return (struct feed){
-      .path = "content", .at = content.at ? content.at : (const uint8_t *)"", .len = content.n};
-}
-
-int array_files_parse_npz(struct span content, uint64_t most, struct arena *a, struct arrays *out,
-                          struct err *err) {
-  struct space s = space_of(most, NULL, a);
-  const struct feed f = feed_of(content);
-  return npz_read(&f, &s, out, err);
-}
-
-int array_files_parse_npy(struct span content, uint64_t most, struct arena *a, struct array *out,
-                          struct err *err) {
-  struct space s = space_of(most, NULL, a);
-  const struct feed f = feed_of(content);
-  return npy_read(&f, "", &s, out, err);
-}
-
-int array_files_parse_pb(struct span content, uint64_t most, struct arena *a, struct array *out,
-                         struct err *err) {
-  struct space s = space_of(most, NULL, a);
-  const struct feed f = feed_of(content);
-  return pb_read(&f, &s, out, err);
 }

@@ -53,12 +53,4 @@ void array_files_close(struct array_files *f);
 int array_files_write_case(const char *folder, uint32_t k, const struct arrays *inputs,
                            const struct arrays *outputs, struct err *err);
 
-// For fuzzing: one file's content in memory.
-int array_files_parse_npz(struct span content, uint64_t most, struct arena *a, struct arrays *out,
-                          struct err *err);
-int array_files_parse_npy(struct span content, uint64_t most, struct arena *a, struct array *out,
-                          struct err *err);
-int array_files_parse_pb(struct span content, uint64_t most, struct arena *a, struct array *out,
-                         struct err *err);
-
 #endif
