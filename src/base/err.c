@@ -1,6 +1,3 @@
-// Errors are values: a kind (which is the exit code), one sentence and a hint. They are filled
-// where the cause is seen, and every function above passes -1 on.
-//
 // The first cause wins: err_fill does nothing to an error that is filled already, because what
 // fails later (closing a file, removing a folder) is mostly a consequence of it. So a function that
 // cleans up may pass the same error to what it calls.

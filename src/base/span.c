@@ -1,5 +1,3 @@
-// Small pure functions over bytes: products of dims, UTF-8, hex, decimals, and text for messages.
-//
 // Quoting is the one way in which a name from a file reaches a message. Names are chosen by whoever
 // made the file, and terminals obey escape sequences: what could steer a terminal, and what is no
 // valid UTF-8, is written as \xnn, and a long name is cut.
@@ -211,6 +209,10 @@ struct span span_behind(struct span text, char c) {
   while (at > 0 && text.at[at - 1] != (uint8_t)c)
     at--;
   return at > 0 ? span_of(text.at + at, text.n - at) : text;
+}
+
+int str_order(const void *a, const void *b) {
+  return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
 bool str_begins_in_any_case(const char *s, const char *word) {

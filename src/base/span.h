@@ -80,6 +80,8 @@ static inline bool str_ends(const char *s, const char *end) {
   const size_t n = strlen(s), k = strlen(end);
   return n >= k && strcmp(s + n - k, end) == 0;
 }
+// For qsort and bsearch: where texts lie, by their bytes.
+int str_order(const void *a, const void *b);
 // "-": standard input or standard output, in the place of a path. A file of that name is './-'.
 static inline bool path_is_stream(const char *path) {
   return strcmp(path, "-") == 0;

@@ -1,5 +1,3 @@
-// Deciding where payloads lie, and what must be re-encoded because of it.
-//
 //   form      initializers                      tensors in attributes, sparse parts
 //   inline    inline                            inline
 //   external  data file from inline_below bytes as in the source; data file only with `all`

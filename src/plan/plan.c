@@ -264,10 +264,6 @@ static const char *file_name_of(struct span tensor, const char *prefix, struct a
   return arena_printf(a, "%s%s%s", prefix, *name ? name : "tensor", end);
 }
 
-static int by_text(const void *x, const void *y) {
-  return strcmp(*(const char *const *)x, *(const char *const *)y);
-}
-
 // A file for each tensor, named after the first of those that share it; a name that comes twice gets the number of its file at the
 // end.
 static void name_after_tensors(struct placement *x, struct plan *p, const struct model *m,
@@ -278,10 +274,10 @@ static void name_after_tensors(struct placement *x, struct plan *p, const struct
     if (x->of[i] == PLACE_SIDECAR && x->data[i] == n)
       x->data_names[n++] = file_name_of(model_name(m, m->tensors[i].name), prefix, &p->arena);
   memcpy(sorted, x->data_names, n * sizeof *sorted);
-  qsort(sorted, n, sizeof *sorted, by_text);
+  qsort(sorted, n, sizeof *sorted, str_order);
   for (uint32_t i = 0; i < n; i++) {
     const char *name = x->data_names[i];
-    const char **at = bsearch(&name, sorted, n, sizeof *sorted, by_text);
+    const char **at = bsearch(&name, sorted, n, sizeof *sorted, str_order);
     const bool twice = (at > sorted && strcmp(at[-1], name) == 0) ||
                        (at + 1 < sorted + n && strcmp(at[1], name) == 0);
     if (twice || strcmp(name, layout->onnx_name) == 0)
@@ -289,7 +285,7 @@ static void name_after_tensors(struct placement *x, struct plan *p, const struct
   }
   // A number may make the name of another tensor: then numbers alone.
   memcpy(sorted, x->data_names, n * sizeof *sorted);
-  qsort(sorted, n, sizeof *sorted, by_text);
+  qsort(sorted, n, sizeof *sorted, str_order);
   for (uint32_t i = 1; i < n; i++)
     if (strcmp(sorted[i - 1], sorted[i]) == 0 || strcmp(sorted[i], layout->onnx_name) == 0) {
       for (uint32_t k = 0; k < n; k++)

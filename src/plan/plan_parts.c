@@ -1,5 +1,3 @@
-// Parts of a model: emission of a few nodes, with what hangs on them.
-//
 //   node ─┬─ attributes ─ tensors           placed: external ones inline, those of edits by recipe
 //         ├─ bodies ─┬─ initializers        likewise
 //         │          └─ nodes …

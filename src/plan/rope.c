@@ -1,5 +1,3 @@
-// Ropes: byte sequences that are built from the inside out, as linked parts in one pool.
-//
 //   rope   first ─▶ [source 10..90] ─▶ [literal] ─▶ [recipe 7] ◀─ last
 //
 // A message's length stands before its body, and is known only after it: so bodies are ropes, and

@@ -86,17 +86,13 @@ static int add_file(struct shrink_inputs *s, const struct cli_args *args, const 
 
 // ---- folders -----------------------------------------------------------------------------------
 
-static int by_bytes(const void *a, const void *b) {
-  return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 static int list_models(struct fs_names *m, const char *path) {
   uint32_t n = 0;
   if (fs_names(path, m)) return -1;
   for (uint32_t i = 0; i < m->n_names; i++)
     if (str_ends(m->names[i], ".onnx")) m->names[n++] = m->names[i];
   m->n_names = n;
-  if (n > 0) qsort(m->names, n, sizeof *m->names, by_bytes);
+  if (n > 0) qsort(m->names, n, sizeof *m->names, str_order);
   return 0;
 }
 

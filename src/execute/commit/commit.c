@@ -1,5 +1,3 @@
-// The end of a run: records of what was made, then the seal.
-//
 //   units ──▶ OUT.tensors.jsonl, OUT.manifest.json, provenance ──▶ seal_run: renames ──▶ in place
 //
 // Everything that the records say comes from the plan and the unit digests in the staging folder,

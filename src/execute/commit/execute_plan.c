@@ -1,5 +1,3 @@
-// A plan, carried out in its staging folder.
-//
 // What is left of a run that failed: nothing, unless going on with it makes sense (a signal, a full
 // disk, an I/O error). Then the staging folder stays, and its size and the command to resume are
 // said: that command, given again, plans the same and makes the units without a record. The null

@@ -8,10 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int by_name(const void *pa, const void *pb) {
-  return strcmp(*(const char *const *)pa, *(const char *const *)pb);
-}
-
 static void take_names(struct seal_refers *r, const struct model *m) {
   char path[BENEATH_MAX + 1];
   r->names = arena_alloc(&r->arena, (m->n_files + (size_t)1) * sizeof *r->names);
@@ -20,7 +16,7 @@ static void take_names(struct seal_refers *r, const struct model *m) {
     if (beneath_normalize(span_str(m->files[i].name), path, &none) == 0)
       r->names[r->n++] = arena_string(&r->arena, span_str(path));
   }
-  qsort(r->names, r->n, sizeof *r->names, by_name);
+  qsort(r->names, r->n, sizeof *r->names, str_order);
 }
 
 static void load_names(struct seal_refers *r, const char *path) {
@@ -54,7 +50,7 @@ void seal_refers_ask(struct seal_refers *r, const char *folder, const char *onnx
 
 bool seal_refers_to(struct seal_refers *r, const char *folder, const char *onnx, const char *name) {
   seal_refers_ask(r, folder, onnx);
-  return r->n > 0 && bsearch(&name, r->names, r->n, sizeof *r->names, by_name);
+  return r->n > 0 && bsearch(&name, r->names, r->n, sizeof *r->names, str_order);
 }
 
 void seal_refers_done(struct seal_refers *r) {

@@ -1,5 +1,3 @@
-// The staging folder as a folder: its name, its lock, entering it, emptying it.
-//
 //   .x.onnx.0123456789abcdef.weir   a run, or what is left of one
 //
 // Whoever works in the folder holds a flock on its `lock`; the lock dies with the process, so a

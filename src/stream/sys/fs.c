@@ -1,6 +1,3 @@
-// What staging, seal and records do with files and folders, in the steps that they share: write all, replace a small file
-// durably, read one whole, list a folder.
-//
 // A small file that must be whole or absent (header, seal.json, plan) is written beside its name,
 // synced, and renamed:
 //

@@ -1,5 +1,3 @@
-// Reading back what was written, to hash it.
-//
 // A unit is hashed in order, but its later parts may have been made by other workers: the unit's
 // owner reads those back. Tensors are read back where each is to have a digest of its own, and a
 // file that lies where a seal wants to put one, to see whether it is the same. Outputs

@@ -1,5 +1,3 @@
-// Threads, the little that is needed of them: so many run one function, and all are awaited.
-//
 // Stacks are small and of fixed size: they count towards limits on data (ulimit -d, prlimit
 // --data), where the default of 8 MiB each would be most of the budget. Requests to stop stay with
 // who called.

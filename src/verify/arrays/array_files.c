@@ -154,10 +154,6 @@ static int by_number(const void *a, const void *b) {
   const struct numbered *x = a, *y = b;
   return x->n != y->n ? (x->n > y->n) - (x->n < y->n) : strcmp(x->name, y->name);
 }
-static int by_name(const void *a, const void *b) {
-  return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 static int too_many_cases(const char *path, struct err *err) {
   return err_set(err, ERR_MODEL, "'%s' has more than %d cases", quote_path(path).s, CASES_MOST);
 }
@@ -195,7 +191,7 @@ static int read_archives(struct array_files *x, const char *path, struct fs_name
                          "test_data_set_0 with input_0.pb, input_1.pb …");
   }
   if (n > CASES_MOST) return too_many_cases(path, err);
-  qsort(l->names, n, sizeof *l->names, by_name);
+  qsort(l->names, n, sizeof *l->names, str_order);
   for (uint32_t i = 0; i < n; i++)
     if (read_file_case(x, arena_printf(x->a, "%s/%s", path, l->names[i]), err) != 0) return -1;
   return 0;
@@ -327,7 +323,7 @@ bool array_files_names(const char *path, uint32_t most, struct arena *a, struct 
   }
   TABLE_FREE(&l, names);
   const char **list = arena_copy(a, x.paths, x.n_paths * sizeof *list);
-  qsort(list, x.n_paths, sizeof *list, by_name);
+  qsort(list, x.n_paths, sizeof *list, str_order);
   *out = (struct array_paths){list, x.n_paths};
   TABLE_FREE(&x, paths);
   return !x.too_many;

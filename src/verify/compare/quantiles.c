@@ -1,5 +1,3 @@
-// The k-th least of numbers that come by again and again: the radix way, 16 bits a pass (quantiles.h).
-//
 // Both that are asked for go their own ways, from the first pass on. A pass ends early for one whose
 // candidates turn out to be equal: differences of integers and of coarse floats are often few different
 // numbers.

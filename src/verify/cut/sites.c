@@ -1,5 +1,3 @@
-// Sites: the story.
-//
 //   what changed (sites_changed.c) ──▶ what must be one site (sites_join.c) ──▶ nodes by site
 //        ▲ a node around bodies or a function has to change as one │              │
 //        └──────────────────────────────────────────────────────────┘             ▼

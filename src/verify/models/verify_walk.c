@@ -1,5 +1,3 @@
-// The walk from an output to all nodes that it is made of (verify_walk.h).
-//
 //   y ◀── Add ◀── Mul ◀── x      y, then what Add reads, then what Mul reads; a node with two readers once
 //          ▲
 //          └── If { … }          what the nodes of its bodies read too
