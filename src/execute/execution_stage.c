@@ -36,23 +36,19 @@ struct stage_row {
   const char *doing, *done; // "measuring", "measured"
   // Can it be asked about this recipe? An edit log, which anybody may have written, asks too.
   bool (*can)(const struct recipes *r, uint32_t recipe);
-  // Appends the lines behind the artifact's head.
+  // *found: for each question what the form writes, in the arena.
   int (*run)(struct execution *exec, const struct pass_question *q, const struct work_options *work,
-             struct json_out *text, struct measure_stats *stats, struct err *err);
+             struct arena *a, void **found, struct measure_stats *stats, struct err *err);
   const struct answer_form *form; // of the text
   // Of questions that are two recipes each, instead of `can`.
   bool (*can_pair)(const struct recipes *r, uint32_t first, uint32_t second);
 };
 
 static int run_measure(struct execution *exec, const struct pass_question *q,
-                       const struct work_options *work, struct json_out *text,
+                       const struct work_options *work, struct arena *a, void **found,
                        struct measure_stats *stats, struct err *err) {
-  struct arena scratch = {0};
-  struct figures *found = arena_alloc(&scratch, q->n * sizeof *found);
-  const int rc = measure_run(&exec->recipes, exec->sources, q->of, q->n, work, found, stats, err);
-  if (rc == 0) answers_write(&measured_form, text, &exec->edits, q->of, q->n, found);
-  arena_free(&scratch);
-  return rc;
+  *found = arena_alloc(a, q->n * sizeof(struct figures));
+  return measure_run(&exec->recipes, exec->sources, q->of, q->n, work, *found, stats, err);
 }
 
 static bool can_compare(const struct recipes *r, uint32_t recipe) {
@@ -61,45 +57,31 @@ static bool can_compare(const struct recipes *r, uint32_t recipe) {
 }
 
 static int run_equal(struct execution *exec, const struct pass_question *q,
-                     const struct work_options *work, struct json_out *text,
+                     const struct work_options *work, struct arena *a, void **found,
                      struct measure_stats *stats, struct err *err) {
-  struct arena scratch = {0};
-  struct content_hash *found = arena_alloc(&scratch, q->n * sizeof *found);
-  const int rc =
-      measure_equal_run(&exec->recipes, exec->sources, q->of, q->n, work, found, stats, err);
-  if (rc == 0) answers_write(&likenesses_form, text, &exec->edits, q->of, q->n, found);
-  arena_free(&scratch);
-  return rc;
+  *found = arena_alloc(a, q->n * sizeof(struct content_hash));
+  return measure_equal_run(&exec->recipes, exec->sources, q->of, q->n, work, *found, stats, err);
 }
 
 static int run_facts(struct execution *exec, const struct pass_question *q,
-                     const struct work_options *work, struct json_out *text,
+                     const struct work_options *work, struct arena *a, void **found,
                      struct measure_stats *stats, struct err *err) {
-  struct arena scratch = {0};
   const bool multiples = strcmp(q->stage, FINDINGS_STAGE_MULTIPLES) == 0;
-  struct tensor_stats *found = arena_alloc(&scratch, q->n * sizeof *found);
-  const int rc = measure_facts_run(&exec->recipes, exec->sources, q->of, q->n, multiples, work,
-                                   found, stats, err);
-  if (rc == 0) answers_write(&findings_forms[multiples], text, &exec->edits, q->of, q->n, found);
-  arena_free(&scratch);
-  return rc;
+  *found = arena_alloc(a, q->n * sizeof(struct tensor_stats));
+  return measure_facts_run(&exec->recipes, exec->sources, q->of, q->n, multiples, work, *found,
+                           stats, err);
 }
 
 static int run_weighed(struct execution *exec, const struct pass_question *q,
-                       const struct work_options *work, struct json_out *text,
+                       const struct work_options *work, struct arena *a, void **found,
                        struct measure_stats *stats, struct err *err) {
-  struct arena scratch = {0};
   const uint32_t n = q->n / 2;
   const struct eval_cache_file file = {execution_unnamed_file, NULL};
-  struct measure_weighing *of = arena_alloc(&scratch, (n + (size_t)1) * sizeof *of);
-  struct output_error *found = arena_alloc(&scratch, (n + (size_t)1) * sizeof *found);
+  struct measure_weighing *of = arena_alloc(a, (n + (size_t)1) * sizeof *of);
+  *found = arena_alloc(a, (n + (size_t)1) * sizeof(struct output_error));
   for (uint32_t i = 0; i < n; i++)
     of[i] = (struct measure_weighing){q->of[2 * i], q->of[2 * i + 1]};
-  const int rc =
-      measure_weighed_run(&exec->recipes, exec->sources, of, n, work, file, found, stats, err);
-  if (rc == 0) answers_write(&weighings_form, text, &exec->edits, q->of, n, found);
-  arena_free(&scratch);
-  return rc;
+  return measure_weighed_run(&exec->recipes, exec->sources, of, n, work, file, *found, stats, err);
 }
 
 static const struct stage_row stages[] = {
@@ -114,9 +96,13 @@ static const struct stage_row stages[] = {
      measure_weighed_can},
 };
 
+static uint32_t n_answers(const struct stage_row *row, const struct pass_question *q) {
+  return row->form->pairs ? q->n / 2 : q->n;
+}
+
 // Is this text an answer to the question?
 static bool reads(const struct stage_row *row, struct span text, const struct pass_question *q) {
-  return answers_read(row->form, text, row->form->pairs ? q->n / 2 : q->n, NULL);
+  return answers_read(row->form, text, n_answers(row, q), NULL);
 }
 
 static const struct stage_row *stage_named(const char *name) {
@@ -125,13 +111,18 @@ static const struct stage_row *stage_named(const char *name) {
   return NULL;
 }
 
+// Appends the lines behind the artifact's head.
 static int run_stage(struct execution *exec, const struct pass_question *q, struct json_out *text,
                      uint64_t *source_bytes_read, struct err *err) {
   const struct stage_row *row = stage_named(q->stage);
   const struct work_options work = execution_work(exec);
   struct measure_stats stats = {0};
+  struct arena scratch = {0};
+  void *found;
   observer_begin(exec->request->observer, row->doing);
-  const int rc = row->run(exec, q, &work, text, &stats, err);
+  const int rc = row->run(exec, q, &work, &scratch, &found, &stats, err);
+  if (rc == 0) answers_write(row->form, text, &exec->edits, q->of, n_answers(row, q), found);
+  arena_free(&scratch);
   observer_end(exec->request->observer);
   *source_bytes_read = stats.source_bytes_read;
   return rc;

@@ -166,13 +166,27 @@ static bool in_place(const struct sites_boundary *b, int side, uint32_t at, uint
   return sites_forward(b->c, side == BEFORE ? at : from) == (side == BEFORE ? from : at);
 }
 
+static void begin_walk(struct sites_boundary *b, uint32_t value) {
+  b->walk++;
+  b->n_way = 0;
+  *TABLE_PUSH(b, way) = value;
+}
+
+// On to what the node reads: so many values.
+static uint32_t walk_on(struct sites_boundary *b, int side, uint32_t node) {
+  struct sites_cut *c = b->c;
+  b->walked[node] = b->walk;
+  sites_reads(c, side, node);
+  for (uint32_t i = 0; i < c->n_reads; i++)
+    *TABLE_PUSH(b, way) = c->reads[i];
+  return c->n_reads;
+}
+
 // Is `value`, which the part computes on that side, computed from what the other reads as `from`?
 static bool comes_from(struct sites_boundary *b, int side, uint32_t value, uint32_t from) {
   struct sites_cut *c = b->c;
   uint32_t steps = 0;
-  b->walk++;
-  b->n_way = 0;
-  *TABLE_PUSH(b, way) = value;
+  begin_walk(b, value);
   while (b->n_way > 0) {
     const uint32_t at = b->way[--b->n_way];
     if (at == from || in_place(b, side, at, from) || steps == WALK_MOST) return true;
@@ -180,11 +194,8 @@ static bool comes_from(struct sites_boundary *b, int side, uint32_t value, uint3
     const uint32_t maker = sites_maker(c, side, at);
     const uint32_t node = maker != NO_ID ? maker : c->m[side]->values[at].def;
     if (b->walked[node] == b->walk) continue;
-    b->walked[node] = b->walk;
     steps++;
-    sites_reads(c, side, node);
-    for (uint32_t i = 0; i < c->n_reads; i++)
-      *TABLE_PUSH(b, way) = c->reads[i];
+    walk_on(b, side, node);
   }
   return false;
 }
@@ -218,19 +229,14 @@ static bool made_across(struct sites_boundary *b, int side, uint32_t value) {
 static bool hangs_on_part(struct sites_boundary *b, int side, uint32_t value) {
   struct sites_cut *c = b->c;
   uint32_t steps = 0;
-  b->walk++;
-  b->n_way = 0;
-  *TABLE_PUSH(b, way) = value;
+  begin_walk(b, value);
   while (b->n_way > 0) {
     const uint32_t at = b->way[--b->n_way];
     if (made_inside(b, side, at)) return true;
     const struct model_value *v = &c->m[side]->values[at];
     if (v->kind != VALUE_NODE_OUTPUT || b->walked[v->def] == b->walk) continue;
     if (++steps > AROUND_MOST) return false;
-    b->walked[v->def] = b->walk;
-    sites_reads(c, side, v->def);
-    for (uint32_t i = 0; i < c->n_reads; i++)
-      *TABLE_PUSH(b, way) = c->reads[i];
+    walk_on(b, side, v->def);
   }
   return false;
 }
@@ -277,9 +283,7 @@ static bool is_of_constants(struct sites_boundary *b, int side, uint32_t value) 
   struct sites_cut *c = b->c;
   struct model_constant found;
   uint32_t steps = 0;
-  b->walk++;
-  b->n_way = 0;
-  *TABLE_PUSH(b, way) = value;
+  begin_walk(b, value);
   while (b->n_way > 0) {
     const uint32_t at = b->way[--b->n_way];
     const struct model_value *v = &c->m[side]->values[at];
@@ -287,11 +291,7 @@ static bool is_of_constants(struct sites_boundary *b, int side, uint32_t value) 
     if (v->kind != VALUE_NODE_OUTPUT || model_has_bodies(c->m[side], v->def)) return false;
     if (b->walked[v->def] == b->walk) continue;
     if (++steps > AROUND_MOST) return false;
-    b->walked[v->def] = b->walk;
-    sites_reads(c, side, v->def);
-    if (c->n_reads == 0) return false; // it draws numbers, maybe
-    for (uint32_t i = 0; i < c->n_reads; i++)
-      *TABLE_PUSH(b, way) = c->reads[i];
+    if (walk_on(b, side, v->def) == 0) return false; // it draws numbers, maybe
   }
   return true;
 }
