@@ -24,7 +24,6 @@
 static int (*const commands[CLI_COMMANDS])(const struct cli_args *, struct err *) = {
 #define COMMAND(stem, ...) cmd_##stem,
 #include "cli/commands.def"
-#undef COMMAND
 };
 
 // Not even the error could be told as it should be.

@@ -20,7 +20,6 @@ struct dtype_row {
 static const struct dtype_row rows[] = {
 #define DTYPE(symbol, number, name, bits, field, kind) [number] = {name, bits, field, kind},
 #include "base/dtype.def"
-#undef DTYPE
 };
 enum { ROWS = sizeof rows / sizeof rows[0] };
 

@@ -8,7 +8,6 @@ enum dtype {
   DTYPE_UNDEFINED = 0,
 #define DTYPE(symbol, number, ...) DTYPE_##symbol = number,
 #include "base/dtype.def"
-#undef DTYPE
 };
 
 // True for a number that dtype.def knows (DTYPE_UNDEFINED is not known).

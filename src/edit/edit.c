@@ -23,7 +23,6 @@ const struct edit_kind_row edit_kinds[EDIT_KINDS] = {
 #define EDIT(id, word, stem, ...)                                                                  \
   [EDIT_##id] = {word, edit_check_##stem, edit_apply_##stem, {__VA_ARGS__}},
 #include "edit/edit_kinds.def"
-#undef EDIT
 };
 
 void edits_init(struct edits *e, struct model *m, struct recipes *r) {

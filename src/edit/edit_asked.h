@@ -14,7 +14,6 @@
 enum edit_kind {
 #define EDIT(id, ...) EDIT_##id,
 #include "edit/edit_kinds.def"
-#undef EDIT
   EDIT_KINDS, // how many
 };
 
@@ -86,7 +85,6 @@ extern const struct edit_kind_row edit_kinds[EDIT_KINDS];
   int edit_check_##stem(const struct edits *e, const struct edit_asked *x, struct err *err);       \
   void edit_apply_##stem(struct edits *e, struct edit_asked *x);
 #include "edit/edit_kinds.def"
-#undef EDIT
 
 // An edit of our own caller: a promise that does not hold is said, and aborts as assert does.
 void edit_ask(struct edits *e, struct edit_asked *x);

@@ -27,9 +27,6 @@ struct field {
   }                                                                                                \
   ;
 #include "frames/frame_messages.def"
-#undef MESSAGE
-#undef FIELD
-#undef END
 
 static const struct message {
   const char *name;
@@ -41,9 +38,6 @@ static const struct message {
 #define FIELD(stem, type, name)
 #define END(stem)
 #include "frames/frame_messages.def"
-#undef MESSAGE
-#undef FIELD
-#undef END
 };
 
 static const uint8_t magic[4] = {'W', 'R', 'T', '1'};

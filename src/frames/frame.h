@@ -36,9 +36,6 @@ enum frame_kind {
 #define FIELD(stem, type, name)
 #define END(stem)
 #include "frames/frame_messages.def"
-#undef MESSAGE
-#undef FIELD
-#undef END
 };
 
 enum frame_failure {
@@ -108,9 +105,6 @@ struct frame_values {
   }                                                                                                \
   ;
 #include "frames/frame_messages.def"
-#undef MESSAGE
-#undef FIELD
-#undef END
 
 struct frame {
   enum frame_kind kind;
@@ -119,9 +113,6 @@ struct frame {
 #define FIELD(stem, type, name)
 #define END(stem)
 #include "frames/frame_messages.def"
-#undef MESSAGE
-#undef FIELD
-#undef END
   };
 };
 

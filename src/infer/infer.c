@@ -13,7 +13,6 @@ const char *infer_why_code(enum infer_why why) {
   static const char *const codes[] = {
 #define INFER_WHY(id, code, words) code,
 #include "infer/infer_why.def"
-#undef INFER_WHY
   };
   return codes[why];
 }
@@ -22,7 +21,6 @@ const char *infer_why_words(enum infer_why why) {
   static const char *const all[] = {
 #define INFER_WHY(id, code, words) words,
 #include "infer/infer_why.def"
-#undef INFER_WHY
   };
   return all[why];
 }

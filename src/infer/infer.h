@@ -62,7 +62,6 @@ struct infer_number {
 enum infer_why {
 #define INFER_WHY(id, code, words) INFER_WHY_##id,
 #include "infer/infer_why.def"
-#undef INFER_WHY
   INFER_WHYS,
 };
 const char *infer_why_code(enum infer_why why);

@@ -6,8 +6,6 @@ struct infer_row_of_rules infer_rule_of(enum schema_rule rule) {
 #define RULE(id, function) [SCHEMA_RULE_##id] = {.rule = function},
 #define STEPS(id, function) [SCHEMA_RULE_##id] = {.steps = function},
 #include "infer/infer_rules.def"
-#undef RULE
-#undef STEPS
   };
   return rows[rule];
 }

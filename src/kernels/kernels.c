@@ -65,7 +65,6 @@ struct kernels_table kernels_choose(uint32_t features) {
     KERNELS_##family(TAKE, variant) t.isa = #variant;                                              \
   }
 #include "kernels/kernels.def"
-#undef KERNELS
 #undef TAKE
   return t;
 }

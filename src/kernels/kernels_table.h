@@ -87,7 +87,6 @@ struct kernels_table kernels_choose(uint32_t features);
 #define DECLARE(isa, result, name, parameters) result name##_##isa parameters;
 #define KERNELS(family, isa, needs) KERNELS_##family(DECLARE, isa)
 #include "kernels/kernels.def"
-#undef KERNELS
 #undef DECLARE
 
 // What the first `rows` rows and `cols` columns leave of a transpose: the columns to their right, the rows below.

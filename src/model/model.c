@@ -23,7 +23,6 @@ void model_free(struct model *m) {
   TABLE_FREE(m, name_bytes);
 #define MODEL_TABLE(type, name) TABLE_FREE(m, name);
 #include "model/model_tables.def"
-#undef MODEL_TABLE
   model_view_free(m);
 }
 
@@ -45,7 +44,6 @@ void model_trim(struct model *m) {
   TABLE_TRIM(m, name_bytes);
 #define MODEL_TABLE(type, name) TABLE_TRIM(m, name);
 #include "model/model_tables.def"
-#undef MODEL_TABLE
 }
 
 // ---- pieces and kept fields --------------------------------------------------------------------

@@ -310,7 +310,6 @@ struct model {
   TABLE_BIG(uint8_t, name_bytes); // interned strings, a NUL behind each
 #define MODEL_TABLE(type, name) TABLE(type, name);
 #include "model/model_tables.def"
-#undef MODEL_TABLE
   struct model_memory *memory; // what questions found (inside/model_memory.h)
   uint32_t empty;              // id of ""
   uint32_t n_extra_values;     // entries in value_slots

@@ -24,7 +24,6 @@ struct ort_base {
 #define API(name, place, version, gives, takes)                                                    \
   static_assert(version <= ORT_API_VERSION, #name " is newer than the requested version");
 #include "ort/ort_api.def"
-#undef API
 
 int ort_fail(struct ort_failure *f, enum frame_failure code, const char *fmt, ...) {
   va_list args;
@@ -80,7 +79,6 @@ int ort_open(struct ort *o, const char *library, struct ort_failure *f) {
                     quote_str(o->version).s, quote_path(o->path).s, ORT_API_VERSION);
 #define API(name, place, version, gives, takes) set_function(&o->name, table[place]);
 #include "ort/ort_api.def"
-#undef API
   return make_rest(o, f);
 }
 
@@ -93,7 +91,6 @@ int ort_number(enum dtype t) {
 #define ORT_DTYPE(symbol, number)                                                                  \
   if (t == DTYPE_##symbol) return number;
 #include "ort/ort_dtypes.def"
-#undef ORT_DTYPE
   return t <= DTYPE_FLOAT4E2M1 ? (int)t : DTYPE_UNDEFINED;
 }
 
@@ -101,6 +98,5 @@ enum dtype ort_dtype(int number) {
 #define ORT_DTYPE(symbol, number_)                                                                 \
   if (number == number_) return DTYPE_##symbol;
 #include "ort/ort_dtypes.def"
-#undef ORT_DTYPE
   return number >= 0 && number <= DTYPE_FLOAT4E2M1 ? (enum dtype)number : DTYPE_UNDEFINED;
 }

@@ -36,7 +36,6 @@ enum ort_kind {
 struct ort {
 #define API(name, place, version, gives, takes) gives(*name) takes;
 #include "ort/ort_api.def"
-#undef API
   char version[64]; // "1.20.1"
   char path[4096];  // of the library that was loaded
   struct ort_env *env;

@@ -307,6 +307,5 @@ struct pass {
 // Lists of passes, NULL behind the last.
 #define FAMILY(stem) extern const struct pass *const stem##_passes[];
 #include "passes/families.def"
-#undef FAMILY
 
 #endif

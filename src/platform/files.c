@@ -385,7 +385,6 @@ static int open_beneath(int in, const char *path, int flags, bool walk) {
 const struct file_calls file_calls_of_system = {
 #define CALL(kind, word, about, result, failed, name, parameters, arguments) .name = system_##name,
 #include "platform/files.def"
-#undef CALL
 };
 const struct file_calls *file_calls = &file_calls_of_system;
 

@@ -114,7 +114,6 @@ struct file_calls {
 #define CALL(kind, word, about, result, failed, name, parameters, arguments)                       \
   result(*name) parameters;
 #include "platform/files.def"
-#undef CALL
 };
 extern const struct file_calls file_calls_of_system;
 extern const struct file_calls *file_calls;
@@ -124,7 +123,6 @@ extern const struct file_calls *file_calls;
     return file_calls->name arguments;                                                             \
   }
 #include "platform/files.def"
-#undef CALL
 
 // Writes to `to` (PATH_BYTES) a path by which this process can open a file without a name again, as long as f is open. False: the system
 // has none.

@@ -111,7 +111,6 @@ static const struct recipe_kind_row kinds[] = {
                    .make = stem,                                                                   \
                    .members = {__VA_ARGS__}},
 #include "recipe/kinds.def"
-#undef KIND
 };
 
 const struct recipe_kind_row *recipe_rows_kind(enum recipe_kind kind) {

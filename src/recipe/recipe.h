@@ -42,7 +42,6 @@
 enum recipe_kind {
 #define KIND(id, ...) RECIPE_##id,
 #include "recipe/kinds.def"
-#undef KIND
   RECIPE_KINDS, // how many
 };
 // "extent", "transpose" …
@@ -168,7 +167,6 @@ bool recipe_can_cast(enum dtype from, enum dtype to);
 enum recipe_map_op {
 #define MAP_OP(id, ...) RECIPE_MAP_##id,
 #include "recipe/map_ops.def"
-#undef MAP_OP
   RECIPE_MAP_OPS, // how many
 };
 // How many operands, from 1 to 3.
@@ -218,7 +216,6 @@ struct recipe_dequantization recipe_dequantization_of(const struct recipes *r, u
 enum recipe_format {
 #define FORMAT(id, ...) FORMAT_##id,
 #include "recipe/formats.def"
-#undef FORMAT
   RECIPE_FORMATS, // how many
 };
 

@@ -129,7 +129,6 @@ static const struct map_row {
 } map_rows[] = {
 #define MAP_OP(id, ...) [RECIPE_MAP_##id] = {__VA_ARGS__},
 #include "recipe/map_ops.def"
-#undef MAP_OP
 };
 
 const char *recipe_map_name(uint32_t i) {

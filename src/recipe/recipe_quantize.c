@@ -24,7 +24,6 @@
 static const char *const formats[] = {
 #define FORMAT(id, word, about) [FORMAT_##id] = word,
 #include "recipe/formats.def"
-#undef FORMAT
 };
 
 static const char *const parts[] = {

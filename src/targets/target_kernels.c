@@ -212,8 +212,8 @@ static int by_name(const void *name, const void *row) {
 }
 
 static uint32_t first_of_microsoft(const char *op) {
-  const struct microsoft *row = bsearch(op, microsoft, sizeof microsoft / sizeof *microsoft,
-                                        sizeof *microsoft, by_name);
+  const struct microsoft *row =
+      bsearch(op, microsoft, sizeof microsoft / sizeof *microsoft, sizeof *microsoft, by_name);
   return row ? row->ort : TARGET_OLDEST;
 }
 
@@ -245,8 +245,6 @@ uint32_t target_loads_opset(int64_t opset) {
 #define OPSET(version, ort) {version, ort},
 #define IR_VERSION(version, ort)
 #include "targets/target_versions.def"
-#undef OPSET
-#undef IR_VERSION
   };
   uint32_t ort = TARGET_OLDEST;
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)

@@ -10,7 +10,6 @@ static const struct {
 } words_of_others[] = {
 #define TARGET_WORD(theirs, ours) {theirs, ours},
 #include "targets/target_words.def"
-#undef TARGET_WORD
 };
 
 // As a hint names them.
@@ -19,7 +18,6 @@ static const struct {
 } names[] = {
 #define TARGET(name, ...) {"'" name "'", "'" name "', the nearest"},
 #include "targets/targets.def"
-#undef TARGET
 };
 
 static const char *after_word(const char *at, const char *word) {

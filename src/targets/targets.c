@@ -21,19 +21,16 @@
 static const struct target_feature_row features[] = {
 #define FEATURE(id, ort, words, instead) [TARGET_##id] = {ort, words, instead},
 #include "targets/target_features.def"
-#undef FEATURE
 };
 
 static const struct target targets[] = {
 #define TARGET(...) {__VA_ARGS__},
 #include "targets/targets.def"
-#undef TARGET
 };
 
 const char targets_joined[] =
 #define TARGET(name, ...) "|" name
 #include "targets/targets.def"
-#undef TARGET
     ;
 
 // A version of the model and what loads it.
@@ -45,8 +42,6 @@ static const struct version ir_versions[] = {
 #define OPSET(version, ort)
 #define IR_VERSION(version, ort) {version, ort},
 #include "targets/target_versions.def"
-#undef OPSET
-#undef IR_VERSION
     {0, TARGET_OLDEST}};
 
 const struct target_feature_row *target_feature_row(enum target_feature feature) {

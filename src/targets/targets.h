@@ -15,7 +15,6 @@
 enum target_feature {
 #define FEATURE(id, ...) TARGET_##id,
 #include "targets/target_features.def"
-#undef FEATURE
   TARGET_FEATURES, // how many; none
 };
 

@@ -80,7 +80,6 @@ static int shadowed(int fd, int result) {
 enum row {
 #define CALL(kind, word, about, result, failed, name, parameters, arguments) ROW_##name,
 #include "platform/files.def"
-#undef CALL
   ROWS
 };
 static _Atomic uint64_t counts[ROWS];
@@ -103,7 +102,6 @@ static bool strikes_look(enum row row, const char *word) {
     return kind(ROW_##name, word, about) ? failed : file_calls_of_system.name arguments;           \
   }
 #include "platform/files.def"
-#undef CALL
 
 static int64_t short_write(struct file f, const void *bytes, size_t n) {
   if (!strikes_change(ROW_file_write, "write", ""))
@@ -155,7 +153,6 @@ static void tell_counts(void) {
 #define CALL(kind, word, about, result, failed, name, parameters, arguments)                       \
   {kind, "look:" word, "call:" #name},
 #include "platform/files.def"
-#undef CALL
   };
   uint64_t sums[ROWS] = {0};
   for (int i = 0; i < ROWS; i++) {
@@ -173,7 +170,6 @@ static void install_calls(void) {
   static struct file_calls calls_of_fault = {
 #define CALL(kind, word, about, result, failed, name, parameters, arguments) .name = fault_##name,
 #include "platform/files.def"
-#undef CALL
   };
   calls_of_fault.file_write = short_write;
   calls_of_fault.file_sync = shadowed_sync;

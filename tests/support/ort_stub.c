@@ -208,7 +208,6 @@ static struct ort_status *append_cuda(struct ort_session_options *options,
 enum {
 #define API(name, place, version, gives, takes) PLACE_##name = place,
 #include "ort/ort_api.def"
-#undef API
 };
 static void *table[512];
 

@@ -550,7 +550,6 @@ static void test_words_of_others(void **state) {
 #undef PEER_VALUE
 #define TARGET_WORD(theirs, ours) check_peer_value("target", theirs, ours);
 #include "targets/target_words.def"
-#undef TARGET_WORD
   // - and _ and capitals do not count; ours in such letters is named as ours.
   refuse("dynamic m.onnx o.onnx --AddQDQPairToWeight",
          "--add-qdq-pair-to-weight is an option of 'weir static', not of 'weir dynamic'", "");

@@ -15,7 +15,6 @@ static const struct cli_command_row command_rows[] = {
    CLI_##family, sets,     summary,                                                                \
    about,        first,    {{line1, why1}, {line2, why2}}},
 #include "cli/commands.def"
-#undef COMMAND
 };
 
 #define ROW(own_name, own_letter, own_kind, words, value, whose, heading, reads, text, rest)       \

@@ -15,7 +15,6 @@
 enum cli_command {
 #define COMMAND(stem, ...) CLI_##stem,
 #include "cli/commands.def"
-#undef COMMAND
   CLI_COMMANDS, // how many
 };
 

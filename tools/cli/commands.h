@@ -9,6 +9,5 @@
 // there is to say.
 #define COMMAND(stem, ...) int cmd_##stem(const struct cli_args *args, struct err *err);
 #include "cli/commands.def"
-#undef COMMAND
 
 #endif

@@ -7,8 +7,6 @@
 #define RULE(id, function) infer_rule function;
 #define STEPS(id, function) infer_steps function;
 #include "infer/infer_rules.def"
-#undef RULE
-#undef STEPS
 
 // ---- numbers of small values ---------------------------------------------------------------------
 

@@ -19,7 +19,6 @@
 static const struct pass *const *const lists[] = {
 #define FAMILY(stem) stem##_passes,
 #include "passes/families.def"
-#undef FAMILY
 };
 
 enum { LISTS = sizeof lists / sizeof lists[0] };

@@ -210,7 +210,6 @@ struct rules_value rules_eval(struct rules_run *run, uint32_t program) {
   static struct rules_value (*const functions[])(struct rules_run *, const struct rules_value *) = {
 #define RULES_FUNCTION(name, arguments, result) rules_call_##name,
 #include "passes/rules/compile/rules_functions.def"
-#undef RULES_FUNCTION
   };
   struct machine m; // the stack is not cleared: it is large, and this is called often
   m.run = run, m.stack = m.small, m.n = 0, m.room = STACK, m.turn = 0;

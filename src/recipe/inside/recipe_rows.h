@@ -80,7 +80,6 @@ const char *recipe_quantize_type_name(uint32_t i);
   int stem##_fits(const struct recipes *r, const struct recipe_asked *x, struct err *err);         \
   uint32_t stem(struct recipes *r, const struct recipe_asked *x);
 #include "recipe/kinds.def"
-#undef KIND
 
 // Numbers of a row: list `i` of those per axis, and further number `i`.
 const int64_t *recipe_rows_axes(const struct recipes *r, uint32_t id, uint32_t i);

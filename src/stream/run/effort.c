@@ -28,30 +28,24 @@ static const double cost_of_reading = 0.25, cost_of_writing = 0.75;
 static const double cost_of_product = 0.055; // 20 a nanosecond, one worker with AVX2
 static const double most = 1e18;             // a DAG may be walked down in very many ways
 
+// Without a row a byte of the operand is copied.
 static double cost_of_format(enum recipe_format format) {
-  switch (format) {
-#define EFFORT_FORMAT(id, hundredths)                                                              \
-  case FORMAT_##id:                                                                                \
-    return (hundredths) / 100.0;
-#define EFFORT_KIND(id, hundredths)
+  static const uint32_t hundredths[RECIPE_FORMATS] = {
+#define EFFORT_FORMAT(id, n) [FORMAT_##id] = (n),
+#define EFFORT_KIND(id, n)
 #include "stream/run/effort_costs.def"
-#undef EFFORT_FORMAT
-#undef EFFORT_KIND
-  default: return 1;
-  }
+  };
+  return hundredths[format] ? hundredths[format] / 100.0 : 1;
 }
 
+// What moves elements has no row.
 static double cost_of_kind(enum recipe_kind kind) {
-  switch (kind) {
-#define EFFORT_FORMAT(id, hundredths)
-#define EFFORT_KIND(id, hundredths)                                                                \
-  case RECIPE_##id:                                                                                \
-    return (hundredths) / 100.0;
+  static const uint32_t hundredths[RECIPE_KINDS] = {
+#define EFFORT_FORMAT(id, n)
+#define EFFORT_KIND(id, n) [RECIPE_##id] = (n),
 #include "stream/run/effort_costs.def"
-#undef EFFORT_FORMAT
-#undef EFFORT_KIND
-  default: return 0; // what moves elements
-  }
+  };
+  return hundredths[kind] / 100.0;
 }
 
 static bool is_gptq(const struct recipes *r, uint32_t id) {

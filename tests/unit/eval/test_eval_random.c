@@ -192,7 +192,6 @@ static enum dtype random_dtype(void) {
   static const enum dtype all[] = {
 #define DTYPE(symbol, ...) DTYPE_##symbol,
 #include "base/dtype.def"
-#undef DTYPE
   };
   enum dtype t;
   do

@@ -31,7 +31,6 @@ const struct compile_op rules_compile_ops[] = {
 const struct compile_function rules_compile_functions[] = {
 #define RULES_FUNCTION(name, arguments, result) {#name, arguments, result},
 #include "passes/rules/compile/rules_functions.def"
-#undef RULES_FUNCTION
     {NULL, NULL, NULL},
 };
 

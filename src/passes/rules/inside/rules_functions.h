@@ -31,6 +31,5 @@ int rules_is_scalar(struct rules_run *run, const struct rules_value *v);
 #define RULES_FUNCTION(name, arguments, result)                                                    \
   struct rules_value rules_call_##name(struct rules_run *run, const struct rules_value *a);
 #include "passes/rules/compile/rules_functions.def"
-#undef RULES_FUNCTION
 
 #endif
