@@ -13,18 +13,12 @@
 #include "base/varint.h"
 #include "model/onnx_fields.h"
 #include "stream/sys/fs.h"
+#include "verify/arrays/inside/array_formats.h"
 
 #include <errno.h>
 #include <stdio.h>
 
-enum {
-  PIECE = 1 << 20,
-  HELD_NAME = 1,
-  HELD_TYPE = 2,
-  HELD_TENSOR = 3,
-  HELD_SEQUENCE = 5,
-  HELD_OPTIONAL = 7
-};
+enum { PIECE = 1 << 20 };
 
 // ---- bytes of a file ---------------------------------------------------------------------------
 

@@ -18,17 +18,7 @@
 #include "base/varint.h"
 #include "model/onnx_fields.h"
 
-enum {
-  WINDOW = 1 << 16,
-  ITEMS_MOST = 100000,
-  DEPTH_MOST = 8,
-  // Fields and values of SequenceProto and OptionalProto.
-  HELD_NAME = 1,
-  HELD_TYPE = 2,
-  HELD_TENSOR = 3,
-  HELD_SEQUENCE = 5,
-  HELD_OPTIONAL = 7,
-};
+enum { WINDOW = 1 << 16, ITEMS_MOST = 100000, DEPTH_MOST = 8 };
 
 // ---- the wire ----------------------------------------------------------------------------------
 

@@ -5,6 +5,9 @@
 
 #include "verify/arrays/inside/feed.h"
 
+// Fields and values of SequenceProto and OptionalProto.
+enum { HELD_NAME = 1, HELD_TYPE = 2, HELD_TENSOR = 3, HELD_SEQUENCE = 5, HELD_OPTIONAL = 7 };
+
 // A feed that is one .npy, named `name`.
 int npy_read(const struct feed *f, const char *name, struct space *s, struct array *out,
              struct err *err);
