@@ -14,11 +14,6 @@
 
 #include <errno.h>
 
-// All files that the seal moves, or has moved. The .onnx of a passage is the last one while it exists.
-static uint32_t count_files(const struct seal_intent *s, const struct staging *st) {
-  return s->n_moves + (s->passage.name && staging_has(st->folder, s->passage.name));
-}
-
 static const struct seal_move *file_at(const struct seal_intent *s, uint32_t i) {
   return i < s->n_moves ? &s->moves[i] : &s->passage;
 }
@@ -125,7 +120,8 @@ int seal_check(const struct staging *st, const struct reread_work *work, struct 
   if (str_ends(st->name, ".done.weir") && !staging_has(st->folder, STAGING_FINISHED))
     return check_manifest(st, work, err);
   if (staging_check_entries(st, err) || seal_intent_read(&s, st->folder, st->name, err)) return -1;
-  const uint32_t n_files = count_files(&s, st);
+  // All files that the seal moves, or has moved. The .onnx of a passage is the last one while it exists.
+  const uint32_t n_files = s.n_moves + (s.passage.name && staging_has(st->folder, s.passage.name));
   struct file *fds = arena_alloc(&scratch, (n_files + 1) * sizeof *fds);
   int bad = 0;
   uint32_t n = 0;

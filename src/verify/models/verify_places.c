@@ -116,10 +116,6 @@ bool verify_places_step(struct verify_run *r, uint32_t place) {
 
 // ---- the values that were searched -------------------------------------------------------------
 
-static const char *name_of(const struct verify_run *r, uint32_t value) {
-  return arena_string(&r->v->arena, model_value_name(&r->side[0].model, value));
-}
-
 // Adds each searched value once. Outputs of the model are outputs already; inputs and constants are never asked for.
 static void add_outputs(struct verify_run *r) {
   const struct model *m = &r->side[0].model;
@@ -132,7 +128,8 @@ static void add_outputs(struct verify_run *r) {
     if (!verify_places_has(r, i)) continue;
     const uint32_t read = found_of(r, i)->read;
     if (m->values[read].kind == VALUE_NODE_OUTPUT && !added[read])
-      calibrate_model_output(r->places->reduced, name_of(r, read));
+      calibrate_model_output(r->places->reduced,
+                             arena_string(&r->v->arena, model_value_name(m, read)));
     added[read] = true;
   }
   arena_free(&a);
