@@ -1,7 +1,7 @@
 // Room: the report of a run: collected once, and rendered as lines, JSON and a page.
 //
 //   execution, passes, model, plan, units ──execution_report──▶ struct run_report ──▶ lines for people   render_run.c, render_passes.c
-//                                                                               ──▶ JSON               render_run.c, render_passes_json.c
+//                                                                               ──▶ JSON               render_run.c, run_passes_json.c
 //                                                                               ──▶ a page             tools/render/html
 //
 // Renderers see this room and none of those that run. A command that is no run (verify) fills what it knows of one; pages

@@ -66,6 +66,13 @@ void report_document(const char *text, size_t n);
 // closed.
 void report_json_print(struct json_out *j);
 void report_json_end(struct json_out *j);
+// A whole document: put(…, &json_out) adds its members.
+#define report_json(put, ...)                                                                      \
+  do {                                                                                             \
+    struct json_out report_json_out = report_json_open(2);                                         \
+    put(__VA_ARGS__, &report_json_out);                                                            \
+    report_json_end(&report_json_out);                                                             \
+  } while (0)
 
 // False once standard output is gone (a closed pipe, a full disk): long listings stop then.
 bool report_stdout_alive(void);

@@ -4,6 +4,7 @@
 // reports it and gives exit code 1 itself.
 #include "cli/commands.h"
 #include "cli/report.h"
+#include "audit/audit_json.h"
 #include "render/results/render_audit.h"
 #include "request/fill.h"
 
@@ -14,7 +15,7 @@ int cmd_audit(const struct cli_args *args, struct err *err) {
   int rc = audit_run(&a, &request, err);
   if (rc == 0) {
     if (cli_flag(args, OPT_JSON))
-      render_audit_json(&a);
+      report_json(audit_json, &a);
     else
       render_audit(&a, request.operand);
     if (!audit_is_whole(&a)) rc = ERR_FAIL;

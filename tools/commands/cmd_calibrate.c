@@ -1,5 +1,6 @@
 // weir calibrate: what range every value of a model has, from runs on samples.
 #include "calibrate/calibrate_job.h"
+#include "calibrate/calibrate_json.h"
 #include "calibrate/calibrate_scales.h"
 #include "cli/commands.h"
 #include "cli/report.h"
@@ -56,7 +57,7 @@ int cmd_calibrate(const struct cli_args *args, struct err *err) {
   }
   const int rc = calibrate_job_run(&j, &request, NULL, err);
   if (rc == 0 && cli_flag(args, OPT_JSON))
-    render_calibrated_json(&j.c, j.out, machine_clock() - j.exec.began, j.made_bytes);
+    report_json(calibrate_json, &j.c, j.out, machine_clock() - j.exec.began, j.made_bytes);
   else if (rc == 0 && !cli_flag(args, OPT_QUIET))
     render_calibrated(&j.c, j.out, machine_clock() - j.exec.began);
   // What another run can go on from; samples that do not fit will be others then.

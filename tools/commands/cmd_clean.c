@@ -5,6 +5,7 @@
 #include "cli/commands.h"
 #include "cli/report.h"
 #include "render/results/render_leftovers.h"
+#include "stream/seal/leftovers_json.h"
 
 int cmd_clean(const struct cli_args *args, struct err *err) {
   const char *dir = cli_operand(args, "DIR");
@@ -16,7 +17,7 @@ int cmd_clean(const struct cli_args *args, struct err *err) {
     for (size_t i = 0; i < c.n_rows; i++)
       if (c.rows[i].failed) report_error(c.rows[i].failed);
     if (cli_flag(args, OPT_JSON))
-      render_leftovers_json(&c, dir);
+      report_json(leftovers_json, &c, dir);
     else
       render_leftovers(&c, dir, yes, cli_flag(args, OPT_QUIET));
     if (failed) rc = (int)failed->kind;

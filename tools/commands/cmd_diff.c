@@ -54,11 +54,9 @@ int cmd_diff(const struct cli_args *args, struct err *err) {
   }
   if (rc == 0) rc = diff_compare(&x.d, err);
   if (rc == 0) {
-    if (cli_flag(args, OPT_JSON)) {
-      struct json_out j = report_json_open(2);
-      diff_json(&x, &j);
-      report_json_end(&j);
-    } else if (in_markdown(args) && !cli_flag(args, OPT_QUIET))
+    if (cli_flag(args, OPT_JSON))
+      report_json(diff_json, &x);
+    else if (in_markdown(args) && !cli_flag(args, OPT_QUIET))
       render_diff_markdown(&x);
     else if (!cli_flag(args, OPT_QUIET))
       render_diff_text(&x, (struct render_diff_look){.all = cli_flag(args, OPT_ALL_DIFFERENCES),

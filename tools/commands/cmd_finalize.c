@@ -4,6 +4,7 @@
 #include "distribute/finalize/finalize.h"
 #include "platform/stops.h"
 #include "render/runs/render_verified.h"
+#include "report/verified_json.h"
 #include "request/cli_request.h"
 #include "request/fill.h"
 #include "request/verify_options.h"
@@ -22,7 +23,7 @@ static void print(const struct cli_args *args, const struct planned *x, const st
     json_put_bool(&j, "unchanged", unchanged);
     json_put_uint(&j, "units_not_read", f->trusted);
     json_put_text(&j, "signature", key ? f->signs.signature : NULL);
-    if (f->verified) render_verified_json(found, &j);
+    if (f->verified) verified_json(found, &j);
     report_json_end(&j);
   } else if (!cli_flag(args, OPT_QUIET) && !cli_stdout_is_taken(args)) {
     if (f->verified) render_verified(found, false);

@@ -108,13 +108,10 @@ int cmd_inspect(const struct cli_args *args, struct err *err) {
     FILL(args, inspect_lists, &lists);
     inspect_gather(&in, &m, sources, path, opening.allow_links);
     if (json || !(lists.tensors || lists.tree || lists.shapes)) inspect_look_ahead(&in, &m);
-    if (json) {
-      struct json_out j = report_json_open(2);
-      inspect_json(&in, &lists, &j);
-      report_json_end(&j);
-    } else {
+    if (json)
+      report_json(inspect_json, &in, &lists);
+    else
       print_lists(&in, &lists);
-    }
     inspect_done(&in);
   }
   model_free(&m);

@@ -1,5 +1,6 @@
 // weir measure: what every candidate quantization would make of every weight (candidates.h).
 #include "candidates/candidates.h"
+#include "candidates/candidates_json.h"
 #include "cli/commands.h"
 #include "cli/report.h"
 #include "render/models/render_candidates.h"
@@ -33,7 +34,7 @@ int cmd_measure(const struct cli_args *args, struct err *err) {
   int rc = read_options(&c.pj, args, err);
   if (rc == 0) rc = candidates_measure(&c, err);
   if (rc == 0 && cli_flag(args, OPT_JSON))
-    render_candidates_json(&c);
+    report_json(candidates_json, &c);
   else if (rc == 0 && cli_flag(args, OPT_CSV))
     render_candidates_csv(&c);
   else if (rc == 0)

@@ -9,6 +9,7 @@
 #include "pipeline/infer_step.h"
 #include "pipeline/optimize_steps.h"
 #include "render/runs/render_passes.h"
+#include "report/run_passes_json.h"
 #include "request/fill.h"
 #include "request/pass_command.h"
 
@@ -46,7 +47,7 @@ static void tell_run(struct run_report *r) {
   if (r->work.edits > 0 && converted == 0) r->told.did = "marked as preprocessed";
 }
 
-static const struct run_forms forms = {render_passes_json, tell_run, hint};
+static const struct run_forms forms = {run_passes_json, tell_run, hint};
 
 static int add_steps(struct pipeline *p, const struct cli_args *args, struct err *err) {
   struct optimize_asked asked = {.goal = GOAL_QUANTIZATION};

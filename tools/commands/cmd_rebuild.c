@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/report.h"
 #include "rebuild/rebuild.h"
+#include "rebuild/rebuild_json.h"
 #include "render/results/render_rebuild.h"
 #include "request/calibrate_take.h"
 #include "request/cli_request.h"
@@ -130,7 +131,7 @@ int cmd_rebuild(const struct cli_args *args, struct err *err) {
   const bool different = r.n_found > 0 && err->kind == ERR_FAIL;
   if (rc == 0 || different) {
     if (cli_flag(args, OPT_JSON))
-      render_rebuild_json(&r);
+      report_json(rebuild_json, &r);
     else
       render_rebuild(&r, cli_flag(args, OPT_QUIET));
     rc = different || (rebuild_is_damaged(&r) && !r.write_to) ? ERR_FAIL : 0;

@@ -9,6 +9,7 @@
 #include "cli/report.h"
 #include "render/html/html_page.h"
 #include "render/runs/render_verified.h"
+#include "report/verified_json.h"
 #include "request/cli_request.h"
 #include "request/verify_options.h"
 #include "verify/sites/verify_replay.h"
@@ -35,7 +36,7 @@ static int check_options(const struct cli_args *args, struct err *err) {
 static void write_json(const struct verify *v, const struct err *verdict, struct json_out *j) {
   report_json_begin(j);
   if (verdict->kind != ERR_NONE) report_json_put_error(j, verdict);
-  render_verified_json(&v->found, j);
+  verified_json(&v->found, j);
   json_end_object(j);
 }
 

@@ -3,6 +3,7 @@
 #include "render/html/html_parts.h"
 #include "render/html/html_table.h"
 #include "render/runs/render_rank.h"
+#include "report/run_passes_json.h"
 
 #include <math.h>
 
@@ -34,7 +35,7 @@ static void put_row(const void *ctx, uint32_t i, struct html_cell *cells) {
   cells[K_ALL].number = row->db;
   cells[K_WEIGHT].number = row->weight_db;
   cells[K_ACTIVATION] = (struct html_cell){.number = row->activation_db, .unknown = !row->has_step};
-  cells[K_BY].text = span_str(render_rank_by(row));
+  cells[K_BY].text = span_str(rank_by_word(row));
 }
 
 // Rows are worst first already.

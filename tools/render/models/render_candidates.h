@@ -7,6 +7,5 @@
 // A table of the worst layers, or of every one, and totals; with quiet no line below it.
 void render_candidates_text(struct candidates *c, bool every, bool quiet);
 void render_candidates_csv(const struct candidates *c);
-void render_candidates_json(const struct candidates *c);
 
 #endif

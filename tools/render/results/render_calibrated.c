@@ -30,30 +30,3 @@ void render_calibrated(const struct calibrate *c, const char *out, double second
   printf(", %s, %s of memory, ONNX Runtime %s\n", quote_seconds(seconds).s,
          quote_memory(machine_peak_memory()).s, quote_memory(runtime_peak_memory(c->runtime)).s);
 }
-
-void render_calibrated_json(const struct calibrate *c, const char *out, double seconds,
-                            uint64_t made_bytes) {
-  struct json_out o = report_json_open(2);
-  json_put_uint(&o, "groups", c->n_groups);
-  json_put_text(&o, "method", ranges_method_name(c->options.how.method));
-  json_put_uint(&o, "nan_values", c->nans);
-  json_put_array(&o, "not_covered");
-  for (uint32_t i = 0; i < c->values.n_uncovered; i++) {
-    json_object(&o);
-    json_put_text(&o, "reason", calibrate_why_code(c->values.uncovered[i].why));
-    json_put_text(&o, "value", c->values.uncovered[i].name);
-    json_end_object(&o);
-  }
-  json_end_array(&o);
-  json_put_text(&o, "output", out);
-  json_put_uint(&o, "peak_memory_bytes", machine_peak_memory());
-  json_put_uint(&o, "resumed_runs", c->resumed_runs);
-  json_put_uint(&o, "runs", c->runs);
-  json_put_text(&o, "runtime", runtime_about(c->runtime).version);
-  json_put_uint(&o, "runtime_peak_memory_bytes", runtime_peak_memory(c->runtime));
-  json_put_uint(&o, "samples", c->n_samples);
-  json_put_double(&o, "seconds", seconds);
-  json_put_uint(&o, "temporary_bytes", made_bytes);
-  json_put_uint(&o, "values", c->ranges->n_values);
-  report_json_end(&o);
-}

@@ -67,35 +67,6 @@ static void print_leftover(const struct leftover *l, const char *dir, struct are
     print_resume("continue", l->resume);
 }
 
-void render_leftovers_json(const struct leftovers *c, const char *dir) {
-  struct json_out j = report_json_open(2);
-  json_put_text(&j, "folder", dir);
-  json_put_array(&j, "found");
-  for (size_t i = 0; i < c->n_rows; i++) {
-    const struct leftover *l = &c->rows[i];
-    json_object(&j);
-    json_put_text(&j, "name", l->name);
-    json_put_uint(&j, "bytes", l->bytes);
-    json_put_bool(&j, "locked", l->locked);
-    json_put_bool(&j, "half_sealed", l->half_sealed);
-    json_put_bool(&j, "plan", l->planned);
-    json_put_text(&j, "resume", l->resume);
-    json_put_text(&j, "orphan_of", l->orphan_of);
-    json_put_array(&j, "data_files");
-    for (const struct leftover_file *f = l->files; f; f = f->next) {
-      json_object(&j);
-      json_put_text(&j, "name", f->name);
-      json_put_uint(&j, "bytes", f->bytes);
-      json_end_object(&j);
-    }
-    json_end_array(&j);
-    json_put_bool(&j, "removed", l->removed);
-    json_end_object(&j);
-  }
-  json_end_array(&j);
-  report_json_end(&j);
-}
-
 static void print_count(uint32_t n, const char *what, uint32_t before, uint32_t after) {
   if (n) printf("%s%u %s%s", before == 0 ? "" : after ? ", " : " and ", n, what, plural(n));
 }

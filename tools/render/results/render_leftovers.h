@@ -6,6 +6,5 @@
 
 // A line or more for each; without quiet a summary, with yes of what was removed.
 void render_leftovers(struct leftovers *c, const char *dir, bool yes, bool quiet);
-void render_leftovers_json(const struct leftovers *c, const char *dir);
 
 #endif

@@ -48,35 +48,3 @@ void render_rebuild(const struct rebuild *r, bool quiet) {
            plural(r->again.n_files));
   if (r->write_to && r->n_found == 0 && !quiet) printf("wrote %s\n", quote_path(r->write_to).s);
 }
-
-void render_rebuild_json(const struct rebuild *r) {
-  struct json_out j = report_json_open(2);
-  json_put_text(&j, "manifest", r->target.manifest);
-  json_put_text(&j, "subject", r->m.subject);
-  json_put_text(&j, "source", r->source);
-  json_put_text(&j, "made_by", r->version);
-  json_put_text(&j, "key", r->key ? sign_key_id(r->key) : NULL);
-  json_put_bool(&j, "same", r->n_found == 0);
-  json_put_bool(&j, "same_plan", r->same_plan);
-  json_put_uint(&j, "ranges_found_again", r->again.n_files);
-  json_put_uint(&j, "artifacts", r->answers);
-  json_put_uint(&j, "artifacts_taken", r->taken);
-  json_put_uint(&j, "files", r->m.n_files);
-  json_put_uint(&j, "units", r->units);
-  json_put_uint(&j, "different_units", r->different);
-  json_put_uint(&j, "bytes", r->bytes);
-  json_put_bool(&j, "files_there", r->beside);
-  json_put_uint(&j, "damaged_units", r->audited.damaged);
-  json_put_text(&j, "output", r->n_found == 0 ? r->write_to : NULL);
-  json_put_array(&j, "differences");
-  for (size_t i = 0; i < r->n_found; i++) {
-    render_audit_found_json(&r->found[i], &j);
-    json_flush(&j);
-  }
-  json_end_array(&j);
-  json_put_array(&j, "notes");
-  for (size_t i = 0; i < r->n_reasons; i++)
-    json_text(&j, r->reasons[i]);
-  json_end_array(&j);
-  report_json_end(&j);
-}

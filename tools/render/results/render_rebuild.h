@@ -5,6 +5,5 @@
 #include "rebuild/rebuild.h"
 
 void render_rebuild(const struct rebuild *r, bool quiet);
-void render_rebuild_json(const struct rebuild *r);
 
 #endif

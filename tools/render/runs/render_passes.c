@@ -6,8 +6,9 @@
 //
 // Long lists are cut: a text is for reading, and the report has every node. What was never there to be
 // taken (a product of two activations has no weight) is not said.
-#include "render/runs/render_passes.h"
 #include "cli/report.h"
+#include "render/runs/render_passes.h"
+#include "report/run_passes_json.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -635,6 +636,6 @@ static void tell_nodes(struct run_report *r) {
 }
 
 const struct run_forms render_passes = {
-    .report = render_passes_json, .tell = tell_run, .hint = print_hints};
+    .report = run_passes_json, .tell = tell_run, .hint = print_hints};
 const struct run_forms render_passes_nodes = {
-    .report = render_passes_json, .tell = tell_nodes, .hint = print_hints};
+    .report = run_passes_json, .tell = tell_nodes, .hint = print_hints};

@@ -1,4 +1,4 @@
-// What passes did, as texts for people and as JSON.
+// What passes did, as texts for people. For programs: run_passes_json.h.
 #ifndef WEIR_RENDER_PASSES_H
 #define WEIR_RENDER_PASSES_H
 
@@ -8,7 +8,6 @@
 // and what was kept as it was; what else could be done, and is not. nodes: with the numbers of nodes before and after.
 extern const struct run_forms render_passes, render_passes_nodes;
 
-void render_passes_json(const struct run_report *r, struct json_out *j);
 // Is it a node that was kept as it was, and that people are told of? Not one that a later round took, nor where there
 // was nothing to take.
 bool render_passes_keeps(const struct run_passes *p, const struct run_site *s, struct arena *a);

@@ -11,6 +11,7 @@
 #include "cli/report.h"
 #include "render/runs/render_rank.h"
 #include "render/runs/render_verified.h"
+#include "report/verified_json.h"
 
 #include <stdio.h>
 
@@ -196,7 +197,7 @@ void render_run_json(const struct run_report *r, struct json_out *j) {
     report_json_begin(j);
   if (r->refusal && !plain) report_json_put_error(j, r->refusal);
   if (r->asked.forms && r->asked.forms->report) r->asked.forms->report(r, j);
-  if (r->verifying && !plain) render_verified_json(r->verifying, j);
+  if (r->verifying && !plain) verified_json(r->verifying, j);
   if (!plain) write_common(r, j);
   json_end_object(j);
 }

@@ -2,14 +2,11 @@
 #ifndef WEIR_RENDER_VERIFIED_H
 #define WEIR_RENDER_VERIFIED_H
 
-#include "json/json.h"
 #include "report/verified.h"
 
 // On standard output: `worst` rows, failed ones first, and the line with the share.
 void render_verified(const struct verified *f, bool brief);
 // The line that onnx-conv2matmul ends a verification with.
 void render_verified_compatible(const struct verified *f);
-// Members of the open object: "verification": {…}.
-void render_verified_json(const struct verified *found, struct json_out *j);
 
 #endif

@@ -1,7 +1,6 @@
 // What passes did, for programs: the member "passes" of the report, an object a step, with every
 // site it looked at.
-#include "render/runs/render_passes.h"
-#include "render/runs/render_rank.h"
+#include "report/run_passes_json.h"
 
 static void write_site(struct json_out *j, const struct run_site *s) {
   json_object(j);
@@ -105,10 +104,49 @@ static void write_step(const struct run_report *r, uint32_t step, struct json_ou
   json_end_object(j);
 }
 
-void render_passes_json(const struct run_report *r, struct json_out *j) {
+// ---- ranks ---------------------------------------------------------------------------------------
+
+const char *rank_by_word(const struct rank_row *row) {
+  static const char *const words[] = {
+      [RANK_GRAM] = "gram", [RANK_CHANNELS] = "channels", [RANK_WEIGHT] = "weight"};
+  return words[row->by];
+}
+
+static void write_ranked(const struct rank *k, const struct rank_row *row, struct json_out *j) {
+  const struct rank_product *p = &k->products[row->product];
+  json_object(j);
+  json_key(j, "activation_sqnr_db");
+  if (row->has_step)
+    json_double(j, row->activation_db);
+  else
+    json_null(j);
+  json_put_text(j, "by", rank_by_word(row));
+  json_put_double(j, "error", row->found.error);
+  json_put_text(j, "node_name", p->name);
+  json_put_uint(j, "nonfinite", row->found.nonfinite);
+  json_put_text(j, "op_type", p->op_type);
+  if (row->why) json_put_text(j, "reason", row->why);
+  json_put_double(j, "signal", row->found.signal);
+  json_put_double(j, "sqnr_db", row->db);
+  json_put_text(j, "tensor", p->tensor_name);
+  json_put_text(j, "value", p->value_name);
+  json_put_double(j, "weight_sqnr_db", row->weight_db);
+  json_end_object(j);
+}
+
+static void write_rank(const struct rank *k, struct json_out *j) {
+  json_put_array(j, "rank");
+  for (uint32_t i = 0; i < k->n_rows; i++)
+    write_ranked(k, &k->rows[i], j);
+  json_end_array(j);
+}
+
+// ---- all of it -----------------------------------------------------------------------------------
+
+void run_passes_json(const struct run_report *r, struct json_out *j) {
   json_put_array(j, "passes");
   for (uint32_t i = 0; i < r->passes->n_steps; i++)
     write_step(r, i, j);
   json_end_array(j);
-  if (r->passes->rank) render_rank_json(r->passes->rank, j);
+  if (r->passes->rank) write_rank(r->passes->rank, j);
 }
