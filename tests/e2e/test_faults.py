@@ -13,6 +13,7 @@ import re
 import shutil
 import subprocess
 import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -343,6 +344,51 @@ def test_whatever_fails(weir, weir_fault, tmp_path, given, story, faults):
         assert -9 in codes
     moves_bytes = faults is not transfers_spoiled or counts["read"] > 0
     assert any(code > 0 for code in codes) or not moves_bytes
+
+
+# Commands of which no story tells: OUT is a model that weir wrote from SOURCE, MADE one to be written.
+LOOKS = [
+    "inspect SOURCE --json --tensors --tree --shapes --values",
+    "inspect SOURCE --tree --shapes",
+    "check SOURCE",
+    "check FOLDER",
+    "diff SOURCE OUT --all",
+    "diff SOURCE OUT --json",
+    "audit OUT --json",
+    "measure SOURCE --json",
+    "passes --json",
+    "targets --json",
+    "verify SOURCE OUT",
+    "quantize SOURCE MADE --block-size 64 --verify --jobs 3 --force",
+    "optimize SOURCE MADE --verify=all --jobs 3 --force",
+    "quantize SOURCE MADE --block-size 64 --rank --report-html PAGE --force",
+]
+
+
+@pytest.fixture(scope="module")
+def quantized(weir, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("quantized")
+    weir("quantize", SOURCE, folder / "out.onnx", "--block-size", "64")
+    return folder
+
+
+@pytest.mark.parametrize("words", LOOKS)
+def test_whoever_only_looks_leaves_nothing(weir_fault, quantized, tmp_path, words):
+    """Every allocation refused, or a sample: an error or what would have been said, and nothing open, no thread, no child, no block."""
+    paths = {"SOURCE": SOURCE, "OUT": quantized / "out.onnx", "FOLDER": quantized, "MADE": tmp_path / "made.onnx", "PAGE": tmp_path / "page.html"}
+    words = [paths.get(word, word) for word in words.split()]
+    ort = {"WEIR_ORT": str(Path(program("WEIR")).resolve().parent / "weir-ort")}
+    whole = weir_fault(*words, env={**ort, "WEIR_FAULT_COUNTS": str(tmp_path / "counts")}, code=None)
+    counts = {name: int(n) for name, n in map(str.split, (tmp_path / "counts").read_text().splitlines())}
+    assert whole.code in (0, 1) and counts["heap"] > 10, whole.said  # 1: the models differ
+    left, codes = tmp_path / "left", set()
+    for kind in ("heap", "map"):
+        for number in range(1, counts[kind] + 1, 1 if ALL else counts[kind] // 7 + 1):
+            done = weir_fault(*words, env={**ort, "WEIR_FAULT_MEMORY": f"{kind}:{number}", "WEIR_FAULT_LEFT": str(left)}, code=None)
+            assert done.code in (whole.code, 75) and (done.code != 75 or "error: " in done.err), (kind, number, done.said)
+            assert left.read_text() == "", (kind, number, done.said)
+            codes.add(done.code)
+    assert 75 in codes
 
 
 def test_what_is_left_is_told(tmp_path):
