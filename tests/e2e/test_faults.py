@@ -374,10 +374,11 @@ def quantized(weir, tmp_path_factory):
 
 @pytest.mark.parametrize("words", LOOKS)
 def test_whoever_only_looks_leaves_nothing(weir_fault, quantized, tmp_path, words):
-    """Every allocation refused, or a sample: an error or what would have been said, and nothing open, no thread, no child, no block."""
+    """Every allocation refused, or a sample: an error or what would have been said, and nothing open, no thread, child, block, scratch."""
     paths = {"SOURCE": SOURCE, "OUT": quantized / "out.onnx", "FOLDER": quantized, "MADE": tmp_path / "made.onnx", "PAGE": tmp_path / "page.html"}
     words = [paths.get(word, word) for word in words.split()]
-    ort = {"WEIR_ORT": str(Path(program("WEIR")).resolve().parent / "weir-ort")}
+    (tmp_path / "tmp").mkdir()
+    ort = {"WEIR_ORT": str(Path(program("WEIR")).resolve().parent / "weir-ort"), "TMPDIR": str(tmp_path / "tmp")}
     whole = weir_fault(*words, env={**ort, "WEIR_FAULT_COUNTS": str(tmp_path / "counts")}, code=None)
     counts = {name: int(n) for name, n in map(str.split, (tmp_path / "counts").read_text().splitlines())}
     assert whole.code in (0, 1) and counts["heap"] > 10, whole.said  # 1: the models differ
@@ -386,7 +387,7 @@ def test_whoever_only_looks_leaves_nothing(weir_fault, quantized, tmp_path, word
         for number in range(1, counts[kind] + 1, 1 if ALL else counts[kind] // 7 + 1):
             done = weir_fault(*words, env={**ort, "WEIR_FAULT_MEMORY": f"{kind}:{number}", "WEIR_FAULT_LEFT": str(left)}, code=None)
             assert done.code in (whole.code, 75) and (done.code != 75 or "error: " in done.err), (kind, number, done.said)
-            assert left.read_text() == "", (kind, number, done.said)
+            assert left.read_text() == "" and not list((tmp_path / "tmp").iterdir()), (kind, number, done.said)
             codes.add(done.code)
     assert 75 in codes
 

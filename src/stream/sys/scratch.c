@@ -5,6 +5,7 @@
 #include "stream/sys/scratch.h"
 
 #include "platform/machine.h"
+#include "resources/resources.h"
 #include "stream/sys/fs.h"
 
 #include <errno.h>
@@ -79,6 +80,15 @@ static bool take(struct scratch *s) {
          entry_is_same(&is, &by_path);
 }
 
+static void remove_left(void *path, size_t n) {
+  struct folder f = folder_open(HERE, path, FILE_NO_LINK);
+  int ended;
+  (void)n;
+  if (folder_is_open(f)) (void)folder_names(f, ".", remove_entry, &f, &ended);
+  folder_close(&f);
+  (void)folder_remove(HERE, path);
+}
+
 int scratch_make(struct scratch *s, const char *purpose, struct arena *a, struct err *err) {
   const char *stem = arena_printf(a, "weir-%s-", purpose);
   *s = (struct scratch){0};
@@ -91,7 +101,10 @@ int scratch_make(struct scratch *s, const char *purpose, struct arena *a, struct
       return err_hint(err, "set TMPDIR to a folder with room for the largest weights");
     }
     s->path = path;
-    if (take(s)) return 0;
+    if (take(s)) {
+      resources_hold(path, 0, remove_left);
+      return 0;
+    }
     folder_close(&s->at);
     s->path = NULL;
   }
@@ -101,6 +114,7 @@ int scratch_make(struct scratch *s, const char *purpose, struct arena *a, struct
 }
 
 void scratch_end(struct scratch *s) {
+  if (s->path) resources_drop_thing(s->path, 0);
   folder_close(&s->at);
   if (s->path)
     (void)folder_remove(HERE,
