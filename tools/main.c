@@ -176,6 +176,7 @@ int main(int argc, char **argv) {
     report_error(&late);
     rc = (int)late.kind;
   }
+  stops_remove_left();
   cli_free(args);
   resources_release(&all);
   stops_pass_on(); // an interrupted run ends by the signal, so that loops of a shell end as well

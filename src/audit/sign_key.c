@@ -13,6 +13,7 @@
 #include "base/digest.h"
 #include "resources/resources.h"
 
+#include <errno.h>
 #include <openssl/bio.h>
 #include <openssl/core_names.h>
 #include <openssl/err.h>
@@ -37,8 +38,15 @@ struct sign_key {
   char id[DIGEST_HEX];
 };
 
+// Of libcrypto: a failure is want of memory, or promises of ours that are broken. errno was 0 before.
 static void must(bool ok) {
+  if (!ok && errno == ENOMEM) arena_must(NULL, 4096);
   if (!ok) abort();
+}
+
+// A key is not called damaged for want of memory.
+static void refuse_no_memory(const void *made) {
+  if (!made && errno == ENOMEM) arena_must(NULL, 4096);
 }
 
 // ---- what is it? --------------------------------------------------------------------------------
@@ -147,15 +155,19 @@ static const struct curve *curve_of(const EVP_PKEY *pkey) {
 static void name_key(struct sign_key *k) {
   uint8_t sum[DIGEST_BYTES];
   char *text;
+  errno = 0;
   BIO *out = BIO_new(BIO_s_mem());
-  must(out && EVP_PKEY_set_utf8_string_param(k->pkey, OSSL_PKEY_PARAM_EC_POINT_CONVERSION_FORMAT,
-                                             "uncompressed"));
-  must(PEM_write_bio_PUBKEY(out, k->pkey));
-  const long n = BIO_get_mem_data(out, &text);
-  must(n > 0);
-  digest_of(text, (size_t)n, sum);
-  hex_encode(sum, sizeof sum, k->id);
+  const bool written = out &&
+                       EVP_PKEY_set_utf8_string_param(
+                           k->pkey, OSSL_PKEY_PARAM_EC_POINT_CONVERSION_FORMAT, "uncompressed") &&
+                       PEM_write_bio_PUBKEY(out, k->pkey);
+  const long n = written ? BIO_get_mem_data(out, &text) : 0;
+  if (n > 0) {
+    digest_of(text, (size_t)n, sum);
+    hex_encode(sum, sizeof sum, k->id);
+  }
   BIO_free(out);
+  must(n > 0);
 }
 
 static void key_left(void *k, size_t n) {
@@ -167,15 +179,19 @@ int sign_key_parse(struct sign_key **out, struct span pem, enum sign_key_half ha
                    const char *shown, struct err *err) {
   if (check_label(pem, half, shown, err)) return -1;
   struct sign_key *k = arena_must(resources_zalloc(1, sizeof *k), sizeof *k);
+  errno = 0;
   EVP_PKEY *pkey = decode(pem, half);
+  refuse_no_memory(pkey);
   if (!pkey) resources_free(k);
   if (!pkey)
     return err_set(err, ERR_MODEL,
                    "'%s' is damaged: it is not the kind of key that its label names",
                    quote_path(shown).s);
+  errno = 0;
   const struct curve *curve = curve_of(pkey);
   if (!curve) {
     EVP_PKEY_free(pkey);
+    refuse_no_memory(curve);
     resources_free(k);
     return unusable(err, shown, "has another kind or curve", wanted(half));
   }

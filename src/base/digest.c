@@ -64,6 +64,7 @@ void digest_finish(struct digest *d, uint8_t out[DIGEST_BYTES]) {
 }
 
 void digest_so_far(const struct digest *d, uint8_t out[DIGEST_BYTES]) {
+  errno = 0;
   EVP_MD_CTX *copy = EVP_MD_CTX_new();
   const bool made =
       copy && EVP_MD_CTX_copy_ex(copy, d->state) && EVP_DigestFinal_ex(copy, out, NULL);
@@ -72,6 +73,7 @@ void digest_so_far(const struct digest *d, uint8_t out[DIGEST_BYTES]) {
 }
 
 void digest_of(const void *bytes, size_t n, uint8_t out[DIGEST_BYTES]) {
+  errno = 0;
   must(EVP_Digest(bytes, n, out, NULL, EVP_sha256(), NULL));
 }
 

@@ -66,6 +66,24 @@ static void kill_left(void *process, size_t n) {
     continue;
 }
 
+// Our ends, as files. Where memory ends for the second, the first is one already.
+struct ends {
+  int *d;
+  struct file line, said;
+};
+
+static int taken(int *fd) {
+  const int was = *fd;
+  *fd = -1;
+  return was;
+}
+
+static void hold_ends(void *at) {
+  struct ends *e = at;
+  e->line = file_of_descriptor(taken(&e->d[0]));
+  e->said = file_of_descriptor(taken(&e->d[2]));
+}
+
 int child_start(struct child *c, const char *program, const struct file given[2]) {
   const int theirs[2] = {file_descriptor(given[0]), file_descriptor(given[1])};
   // Our end of the connection and its own, our end of what it says and its own; what it is given.
@@ -80,6 +98,12 @@ int child_start(struct child *c, const char *program, const struct file given[2]
     d[i] = up;
   }
   const int files[FIRST_OTHER] = {d[1], d[1], d[3], d[4], d[5]};
+  struct ends ours = {.d = d};
+  if (cause == 0) {
+    fcntl(d[0], F_SETFL, O_NONBLOCK);
+    fcntl(d[2], F_SETFL, O_NONBLOCK);
+    if (resources_try(hold_ends, &ours)) cause = ENOMEM;
+  }
   if (cause == 0) cause = spawn(program, files, &pid);
   close_if_open(d[1]);
   close_if_open(d[3]);
@@ -88,13 +112,13 @@ int child_start(struct child *c, const char *program, const struct file given[2]
   if (cause != 0) {
     close_if_open(d[0]);
     close_if_open(d[2]);
+    file_close(&ours.line);
+    file_close(&ours.said);
     errno = cause;
     return -1;
   }
-  fcntl(d[0], F_SETFL, O_NONBLOCK);
-  fcntl(d[2], F_SETFL, O_NONBLOCK);
   resources_hold((void *)(intptr_t)pid, CHILD_ROW, kill_left);
-  *c = (struct child){pid, file_of_descriptor(d[0]), file_of_descriptor(d[2])};
+  *c = (struct child){pid, ours.line, ours.said};
   return 0;
 }
 

@@ -116,6 +116,14 @@ void stops_keeps(const char *path) {
   put_temporary(path, NULL);
 }
 
+void stops_remove_left(void) {
+  for (size_t i = 0; i < TEMPORARIES; i++) {
+    const char *path = temporary[i];
+    temporary[i] = NULL;
+    if (path) unlink(path);
+  }
+}
+
 void stops_pass_on(void) {
   const int number = stopped;
   sigset_t one;

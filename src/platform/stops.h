@@ -19,6 +19,8 @@ const volatile int *stops_watch_scheduled(int code);
 // more than a few at once, some may be left.)
 void stops_removes(const char *path);
 void stops_keeps(const char *path);
+// Removes them now: nobody will say what becomes of them.
+void stops_remove_left(void);
 // If one came, ends the process as it would have done, so that who started it sees an interruption and no exit code: a loop of a shell ends
 // with it. To be called last, once all is said and in order. Returns if none came, if it was one that stops_watch_scheduled has an exit code
 // for, and where nothing ends a process so (the first one of a container).

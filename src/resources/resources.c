@@ -16,8 +16,9 @@ enum { LOCKS_MOST = 16 };
 struct resource {
   _Alignas(16) struct resource *newer;
   struct resource *older;
-  struct resources *of; // NULL: nobody's
-  void *thing;          // of others, with what let_go is to know of it
+  struct resources *of;   // NULL: nobody's
+  struct resource **list; // that it is in
+  void *thing;            // of others, with what let_go is to know of it
   size_t n;
   void (*let_go)(void *thing, size_t n);
 };
@@ -42,14 +43,15 @@ static void (*on_exhausted)(size_t bytes);
 // ---- lists -------------------------------------------------------------------------------------
 
 static void enlist(struct resource **list, struct resource *x) {
+  x->list = list;
   x->newer = NULL;
   x->older = *list;
   if (x->older) x->older->newer = x;
   *list = x;
 }
 
-static void delist(struct resource **list, struct resource *x) {
-  *(x->newer ? &x->newer->older : list) = x->older;
+static void delist(struct resource *x) {
+  *(x->newer ? &x->newer->older : x->list) = x->older;
   if (x->older) x->older->newer = x->newer;
 }
 
@@ -62,7 +64,7 @@ void resources_open(struct resources *r) {
 void resources_release(struct resources *r) {
   struct resources *before = resources_use(r);
   struct resource *x;
-  while ((x = r->others)) {
+  while ((x = r->users ? r->users : r->others)) {
     const struct resource held = *x;
     resources_drop(x);
     held.let_go(held.thing, held.n);
@@ -102,7 +104,7 @@ static void *listed(struct resource *x, struct resources *r) {
 static void unlist(struct resource *x) {
   if (!x->of) return;
   pthread_mutex_lock(&x->of->lock);
-  delist(&x->of->memory, x);
+  delist(x);
   pthread_mutex_unlock(&x->of->lock);
 }
 
@@ -168,25 +170,41 @@ void resources_free_for(void *context, void *at) {
 
 // ---- other things ------------------------------------------------------------------------------
 
-struct resource *resources_hold(void *thing, size_t n, void (*let_go)(void *thing, size_t n)) {
-  struct resources *r = here.used;
-  if (!r) return NULL;
+static struct resource *hold(struct resource **list, const struct resource *row) {
   struct resource *x = malloc(sizeof *x);
   if (!x) {
-    let_go(thing, n);
+    row->let_go(row->thing, row->n);
     resources_exhausted(sizeof *x);
   }
-  *x = (struct resource){.of = r, .thing = thing, .n = n, .let_go = let_go};
-  pthread_mutex_lock(&r->lock);
-  enlist(&r->others, x);
-  pthread_mutex_unlock(&r->lock);
+  *x = *row;
+  pthread_mutex_lock(&x->of->lock);
+  enlist(list, x);
+  pthread_mutex_unlock(&x->of->lock);
+  return x;
+}
+
+struct resource *resources_hold(void *thing, size_t n, void (*let_go)(void *thing, size_t n)) {
+  struct resources *r = here.used;
+  const struct resource row = {.of = r, .thing = thing, .n = n, .let_go = let_go};
+  return r ? hold(&r->others, &row) : NULL;
+}
+
+struct resource *resources_hold_user(void *thing, size_t n, void (*let_go)(void *thing, size_t n)) {
+  struct resources *r = here.used;
+  const struct resource row = {.of = r, .thing = thing, .n = n, .let_go = let_go};
+  return r ? hold(&r->users, &row) : NULL;
+}
+
+static struct resource *find(struct resource *x, const void *thing, size_t n) {
+  while (x && (x->thing != thing || x->n != n))
+    x = x->older;
   return x;
 }
 
 void resources_drop(struct resource *row) {
   if (!row) return;
   pthread_mutex_lock(&row->of->lock);
-  delist(&row->of->others, row);
+  delist(row);
   pthread_mutex_unlock(&row->of->lock);
   free(row);
 }
@@ -195,9 +213,8 @@ void resources_drop_thing(const void *thing, size_t n) {
   struct resources *r = here.used;
   if (!r) return;
   pthread_mutex_lock(&r->lock);
-  struct resource *x = r->others;
-  while (x && (x->thing != thing || x->n != n))
-    x = x->older;
+  struct resource *x = find(r->others, thing, n);
+  if (!x) x = find(r->users, thing, n);
   pthread_mutex_unlock(&r->lock);
   resources_drop(x);
 }

@@ -23,12 +23,12 @@
 struct resource;
 struct resources {
   pthread_mutex_t lock;
-  struct resource *memory, *others; // newest first
-  _Atomic uint64_t held, peak;      // bytes, as resources_count counts them
+  struct resource *memory, *others, *users; // newest first
+  _Atomic uint64_t held, peak;              // bytes, as resources_count counts them
 };
 
 void resources_open(struct resources *r);
-// Lets go of the others, newest first, then of the memory. No thread may use them any more.
+// Lets go of users of the others, of the others, newest first, then of the memory. No thread may use them any more.
 void resources_release(struct resources *r);
 // Makes them those of this thread; NULL: none. Returns what was in use before.
 struct resources *resources_use(struct resources *r);
@@ -56,6 +56,8 @@ void resources_free_for(void *context, void *at);
 // Lists a thing that let_go(thing, n) closes, with the resources in use; NULL: none are. Memory for its row may end: then let_go was
 // called before.
 struct resource *resources_hold(void *thing, size_t n, void (*let_go)(void *thing, size_t n));
+// The same of what uses other things that are listed, older and newer ones: it is let go before all of them.
+struct resource *resources_hold_user(void *thing, size_t n, void (*let_go)(void *thing, size_t n));
 // Takes it off the list; the caller closes it. By its row (NULL: nothing), or by itself and n: then the same resources are in use as
 // when it was listed.
 void resources_drop(struct resource *row);

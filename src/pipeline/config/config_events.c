@@ -55,6 +55,7 @@ static bool is_indented_by_tab(const struct making *m, size_t line) {
 }
 
 static void add_syntax_fault(struct making *m) {
+  if (m->yaml->parser.error == YAML_MEMORY_ERROR) arena_must(NULL, sizeof *m->yaml);
   const char *problem =
       arena_string(m->a, span_str(m->yaml->parser.problem ? m->yaml->parser.problem : "not YAML"));
   const yaml_mark_t at = m->yaml->parser.problem_mark;

@@ -118,7 +118,7 @@ int io_open(struct io **out, const struct io_options *options, struct sources *s
     err_fill_reason(err, REASON_ENGINE);
     goto fail;
   }
-  resources_hold(io, 0, close_left);
+  resources_hold_user(io, 0, close_left);
   *out = io;
   return 0;
 fail:
@@ -345,11 +345,11 @@ int io_ring_lost(const struct io *io) {
 
 void io_close(struct io *io) {
   if (!io) return;
-  resources_drop_thing(io, 0);
   while (io->n_queued > 0)
     io_settle(io, true);
   for (uint32_t i = 0; i < io->n_slots; i++)
     if (io->slots[i].state == SLOT_TAKEN) free_slot(io, &io->slots[i]);
+  resources_drop_thing(io, 0); // nothing is in flight any more
   io->engine->close(io->self);
   io_views_close(io);
   free_tiles(io);

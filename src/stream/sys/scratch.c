@@ -101,10 +101,9 @@ int scratch_make(struct scratch *s, const char *purpose, struct arena *a, struct
       return err_hint(err, "set TMPDIR to a folder with room for the largest weights");
     }
     s->path = path;
-    if (take(s)) {
-      resources_hold(path, 0, remove_left);
-      return 0;
-    }
+    resources_hold(path, 0, remove_left);
+    if (take(s)) return 0;
+    resources_drop_thing(path, 0); // it is another's, or nobody's
     folder_close(&s->at);
     s->path = NULL;
   }

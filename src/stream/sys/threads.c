@@ -38,7 +38,7 @@ static void do_work(void *at) {
 static void be(struct member *m) {
   struct team *outer = team;
   team = m->team;
-  if (resources_try(do_work, m)) m->team->refused = resources_refused();
+  if (resources_try(do_work, m)) m->team->refused = resources_refused() | 1;
   team = outer;
 }
 

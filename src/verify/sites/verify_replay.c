@@ -86,7 +86,7 @@ int verify_logged(struct verify *v, const struct verify_log *l, struct err *err)
   struct user_rules own = {.n_texts = 0};
   struct verify_replay x;
   int rc = verify_replay_open(&x, l->request, l->source, l->log, 0, l->partial, &own, err);
-  v->options.own = &own.passes;
+  if (own.passes.list) v->options.own = &own.passes;
   if (rc == 0 && l->out)
     rc = verify_written_open(&written, l->out, l->request->allow_links, &x.exec.model, err);
   if (rc == 0) {
@@ -124,7 +124,12 @@ static enum answer differs(struct verify *v, const struct verify_edited *e, cons
   struct verified found = {.n_rows = 0};
   struct err ignored = {0};
   enum answer answer = NOBODY_KNOWS;
-  int rc = verify_replay_open(&x, e->request, e->model, e->log, upto, true, NULL, &ignored);
+  // Without a word: this may be one of several threads.
+  const struct observer *asked = e->request->observer;
+  struct observer silent = {.stop = asked ? asked->stop : NULL, .ctx = asked ? asked->ctx : NULL};
+  struct request request = *e->request;
+  request.observer = &silent;
+  int rc = verify_replay_open(&x, &request, e->model, e->log, upto, true, NULL, &ignored);
   if (rc == 0) {
     const struct verified kept = v->found;
     struct verify_edited part = edited_of(&x);

@@ -51,6 +51,7 @@ static int work(struct gathering *g, struct worker *x, struct site_run *r) {
   for (;;) {
     const uint32_t site = __atomic_fetch_add(&g->next, 1, __ATOMIC_RELAXED), before = f->n_rows;
     if (site >= r->sites.n || __atomic_load_n(&g->over, __ATOMIC_RELAXED)) return 0;
+    if (threads_must_stop(NULL)) return 0; // memory ended for another
     if (g->one(r, site, &x->err)) return -1;
     if (f->n_rows == before) continue;
     *TABLE_PUSH(x, rows) = (struct placed){site, f->rows[before]};
@@ -62,8 +63,11 @@ static int own_scratch(struct verify *v, uint32_t i, struct err *err) {
   const struct folder all = v->scratch_at;
   const char *name = arena_printf(&v->arena, "w%u", i);
   v->scratch_at = folder_make(all, name, 0700) == 0 ? folder_open(all, name, 0) : NO_FOLDER;
-  if (!folder_is_open(v->scratch_at))
-    return err_errno(err, errno, ERR_IO, "'%s' cannot be used", quote_path(v->scratch).s);
+  if (!folder_is_open(v->scratch_at)) {
+    const int why = errno;
+    (void)folder_remove(all, name);
+    return err_errno(err, why, ERR_IO, "'%s' cannot be used", quote_path(v->scratch).s);
+  }
   v->scratch = arena_printf(&v->arena, "%s/%s", v->scratch, name);
   v->options.runtime.scratch = v->scratch;
   return 0;

@@ -35,6 +35,9 @@ static void what_is_left_is_let_go_newest_first(void **state) {
   *a = 'a', *c = 'c';
   assert_int_equal(b[14], 0);
   *b = 'b';
+  resources_hold_user(a, 5, note); // before all others, whatever their age
+  resources_hold_user(b, 6, note);
+  resources_drop_thing(b, 6);
   resources_hold(a, 1, note);
   struct resource *row = resources_hold(b, 2, note);
   resources_hold(c, 3, note);
@@ -46,7 +49,7 @@ static void what_is_left_is_let_go_newest_first(void **state) {
   assert_int_equal(*b, 'b');
   resources_free(a = resources_alloc(1));
   resources_release(&r);
-  assert_string_equal(order, "c4a1");
+  assert_string_equal(order, "a5c4a1");
   assert_null(resources_in_use());
 }
 

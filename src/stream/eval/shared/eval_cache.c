@@ -130,9 +130,13 @@ static struct entry *find(struct eval_cache *c, const struct eval_cache_key *key
 // Room for one more.
 static void grow_slots(struct eval_cache *c) {
   if (c->n_entries < c->n_slots / 2) return;
+  struct eval_cache grown = {.n_slots = 0};
   const uint32_t n = c->n_slots ? 2 * c->n_slots : 64;
+  TABLE_ADD(&grown, slots, n);
   TABLE_FREE(c, slots);
-  TABLE_ADD(c, slots, n);
+  c->slots = grown.slots;
+  c->n_slots = grown.n_slots;
+  c->slots_cap = grown.slots_cap;
   for (uint32_t i = 0; i < c->n_entries; i++)
     *slot_of(c, &c->entries[i].key) = i + 1;
 }
@@ -279,8 +283,12 @@ static uint64_t others_bytes(const struct eval_cache *c) {
   return (file ? c->bitmaps : 0) + min_u64(c->tiny_bytes, c->budget / TINY_PART * 4);
 }
 
+// Memory may end for one of those who share it: what the tables need comes before anything changes.
 static struct entry *make_entry(struct eval_cache *c, const struct eval_cache_key *key) {
   struct entry e = {.key = *key};
+  TABLE_ROOM(c, entries, 1);
+  TABLE_ROOM(c, live, 1);
+  grow_slots(c);
   const uint64_t bitmap = bitmap_bytes(key);
   if (bitmap <= c->budget / 4) {
     uint64_t room = c->budget - bitmap;
@@ -296,7 +304,6 @@ static struct entry *make_entry(struct eval_cache *c, const struct eval_cache_ke
     if (e.memory) c->held += e.bytes;
     if (e.memory && e.bytes - bitmap < all_bytes(key)) take_file(c, &e);
   }
-  grow_slots(c);
   const uint32_t id = c->n_entries;
   if (e.memory) {
     e.at_live = c->n_live;
