@@ -1,5 +1,6 @@
 // An observer is a table of functions; here are the calls that spare everybody the question whether one is there.
 #include "base/observer.h"
+
 #include "resources/resources.h"
 
 #include <stdarg.h>

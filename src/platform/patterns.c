@@ -1,5 +1,6 @@
 // Patterns, as POSIX has them.
 #include "platform/patterns.h"
+
 #include "resources/resources.h"
 
 #include <fnmatch.h>

@@ -16,7 +16,7 @@ enum { LOCKS_MOST = 16 };
 struct resource {
   _Alignas(16) struct resource *newer;
   struct resource *older;
-  struct resources *of;   // NULL: nobody's
+  struct resources *of;   // NULL: not listed
   struct resource **list; // that it is in
   void *thing;            // of others, with what let_go is to know of it
   size_t n;

@@ -1,8 +1,8 @@
 // Room: resources: what a caller of the engine holds (memory, open files, rings …), and the way back when memory ends.
 //
-// Nobody in the engine checks for NULL: memory that the system refuses ends the work at once. Under a recovery point
-// (resources_try) that is a jump back to it; the frames between are left as they are, and what they held and nobody else knows of is
-// in a list, which resources_release empties. So an entry point of a library has the form
+// No code of the engine checks for NULL: if the system refuses memory, the work ends at once by a jump back to the innermost recovery
+// point (resources_try). The frames between do not clean up. All that they held is in a list, which resources_release empties. So an
+// entry point of a library has the form
 //
 //   resources_open(&r);  before = resources_use(&r);
 //   if (resources_try(work, &ctx)) …      memory ended: an error for the caller
@@ -11,7 +11,7 @@
 // and nothing is left, whatever happened. Recovery points nest: one that can carry on (a thread that others wait for, a file that is
 // to be removed) makes an ordinary error of it. Threads that are started inherit the resources of who starts them.
 //
-// Where no resources are in use (the thread belongs to nobody), memory is memory, and nothing is listed.
+// A thread without resources lists nothing.
 #ifndef WEIR_RESOURCES_H
 #define WEIR_RESOURCES_H
 
@@ -30,7 +30,7 @@ struct resources {
 void resources_open(struct resources *r);
 // Lets go of users of the others, of the others, newest first, then of the memory. No thread may use them any more.
 void resources_release(struct resources *r);
-// Makes them those of this thread; NULL: none. Returns what was in use before.
+// Sets the resources of this thread; NULL: none. Returns those before.
 struct resources *resources_use(struct resources *r);
 struct resources *resources_in_use(void);
 
@@ -42,8 +42,8 @@ void *resources_alloc(size_t bytes);
 void *resources_zalloc(size_t n, size_t bytes);
 void *resources_realloc(void *at, size_t bytes);
 void resources_free(void *at);
-// Bytes of tables and arenas of the resources in use, or of nobody's: what they have now (what reports call index_bytes when asked after
-// planning), and the most so far. Arenas count them.
+// Bytes of tables and arenas, for the resources in use, or for all threads without: now (after planning: index_bytes of reports), and
+// the most so far. Arenas count them.
 void resources_count(int64_t bytes);
 uint64_t resources_held(void);
 uint64_t resources_peak(void);

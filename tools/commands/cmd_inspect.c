@@ -78,13 +78,10 @@ static int inspect_folder(const struct cli_args *args, const struct sources_opti
   if (rc == 0) rc = model_folder_list(&b, cli_operand(args, "MODEL|DIR"), err);
   if (rc == 0) rc = look_at_all(&b, opening, err);
   if (rc == 0) model_folder_sum(&b);
-  if (rc == 0 && cli_flag(args, OPT_JSON)) {
-    struct json_out j = report_json_open(2);
-    render_model_folder_json(&b, &j);
-    report_json_end(&j);
-  } else if (rc == 0) {
+  if (rc == 0 && cli_flag(args, OPT_JSON))
+    report_json(render_model_folder_json, &b);
+  else if (rc == 0)
     render_model_folder(&b);
-  }
   model_folder_done(&b);
   return rc;
 }

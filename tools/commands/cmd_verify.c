@@ -46,7 +46,6 @@ static int write_page(const struct verify *v, const struct cli_args *args,
                          .version = version_number,
                          .model = path_base(cli_operand(args, "SRC")),
                          .refusal = verdict->kind == ERR_NONE ? NULL : verdict,
-                         .told = {.did = "nothing changed"},
                          .cost.seconds = v->found.seconds,
                          .cost.peak_memory = v->found.peak_memory[0],
                          .verified = &v->found};

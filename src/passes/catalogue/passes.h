@@ -4,9 +4,9 @@
 
 #include "passes/pass.h"
 
-// Passes of a user's own, which come after those of the families. Zeroed: there are none. `own` below may be NULL too.
+// A user's own passes, after those of the families. Zeroed, or as NULL below: none.
 struct own_passes {
-  const struct pass *const *list; // NULL behind the last; the caller's
+  const struct pass *const *list; // NULL after the last; it belongs to the caller
   struct passes_entry *names;     // an index of them
   size_t cap, room;
 };

@@ -7,6 +7,7 @@
 // aliases …), hence CONFIG_EVENTS. An alias inside what it stands for is refused, as in every tree. Tags and second
 // documents are refused: nothing here would need them. Merge keys (<<) are keys like others, which nobody knows.
 #include "pipeline/config/inside/config_events.h"
+
 #include "resources/resources.h"
 
 #include <string.h>

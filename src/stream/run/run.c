@@ -444,9 +444,8 @@ int run_plan(const struct plan *p, struct sources *s, struct staging *st,
     // A unit of each worker may wait, and what one of them has made beside each other: what a stop leaves to be
     // synced stays small.
     recorder_open(&r.recorder, p, s, st, r.split.jobs + lines);
-    struct err unrecorded = {0};
-    if (left > 0 && arena_try(work_all, &r, &unrecorded)) fail(&r, &unrecorded);
-    unrecorded = (struct err){0};
+    struct err refused = {0}, unrecorded = {0};
+    if (left > 0 && arena_try(work_all, &r, &refused)) fail(&r, &refused);
     if (recorder_close(r.recorder, &unrecorded)) fail(&r, &unrecorded);
     schedule_close(r.schedule);
     pthread_mutex_destroy(&r.mu);

@@ -1,5 +1,5 @@
-// Rows of models and sources are shared, and nobody changes them. What looking at a site changes (inference, recipes, draws,
-// what was found, a folder, a runtime) each thread opens for itself.
+// Threads share the rows of models and the sources, which do not change. Each has its own inference, recipes, draws, results,
+// folder and runtime.
 //
 //   weir ─┬─ thread 0 ──▶ weir-ort   sites 0, 2, 5 …   rows ─┐
 //         ├─ thread 1 ──▶ weir-ort   sites 1, 4 …      rows ─┤─▶ in order
@@ -39,7 +39,7 @@ struct gathering {
   struct site_run *first;
   int (*one)(struct site_run *run, uint32_t site, struct err *err);
   struct worker *workers;
-  uint32_t next, over; // the next site; nobody is to begin another
+  uint32_t next, over; // the next site; no thread begins another
   uint64_t done;       // bytes
 };
 
